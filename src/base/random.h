@@ -1,0 +1,36 @@
+/* Counter-based random numbers: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as
+ * 1, 2, 3", SC 2011). A number is a pure function of (seed, stream, index), so it does not depend on
+ * threads, order or backend. */
+#ifndef HEARTH_BASE_RANDOM_H
+#define HEARTH_BASE_RANDOM_H
+
+#include <stdint.h>
+
+/* What the numbers are drawn for; the high half of a stream, so that uses never overlap. */
+enum {
+    RANDOM_INIT = 1,    /* parameter initialisation: low half = parameter index */
+    RANDOM_SHUFFLE = 2, /* data order: low half = epoch */
+    RANDOM_SAMPLE = 3,  /* text generation */
+    RANDOM_ROUND = 4,   /* stochastic rounding: low half = tensor */
+};
+
+static inline uint64_t random_stream(uint32_t purpose, uint32_t part) {
+    return ((uint64_t)purpose << 32) | part;
+}
+
+/* One block of four 32-bit words. */
+void philox4x32(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]);
+
+/* The 32-bit word number `index` of a stream: key = seed; counter = (index / 4, stream). */
+uint32_t random_u32(uint64_t seed, uint64_t stream, uint64_t index);
+
+/* Uniform in [0, 1), 24 bits: (word >> 8) * 2^-24, exact in fp32. */
+float random_uniform(uint64_t seed, uint64_t stream, uint64_t index);
+
+/* Uniform in [0, bound), without modulo bias worth naming (64-bit multiply-high). */
+uint64_t random_below(uint64_t seed, uint64_t stream, uint64_t index, uint64_t bound);
+
+/* Standard normal by Box-Muller from words 2*index and 2*index + 1, in double precision. */
+float random_normal(uint64_t seed, uint64_t stream, uint64_t index);
+
+#endif

@@ -1,0 +1,58 @@
+/* The loader: batches of token rows, ready before they are asked for.
+ *
+ * The order of data is a pure function of (seed, epoch, sample index): a sample is one row of T + 1
+ * tokens; samples are packed in a fixed order and visited in a shuffled one, another in every epoch.
+ * The position is the absolute number of the next sample, so that stopping, resuming, the micro-batch
+ * and the number of ranks do not move the data. */
+#ifndef HEARTH_DATA_LOADER_H
+#define HEARTH_DATA_LOADER_H
+
+#include "data/dataset.h"
+
+typedef enum Packing {
+    PACKING_STREAM,    /* documents end to end, cut every T tokens; nothing is lost */
+    PACKING_DOCUMENTS, /* a row starts with a document; documents longer than a row go on in the next
+                          row, short ones share a row; the rest of a row is padding (target -1) */
+    PACKING_BESTFIT,   /* nanochat's: repeatedly the longest buffered document that fits; when none
+                          fits, the shortest is cropped to fill the row */
+} Packing;
+
+typedef struct LoaderSettings {
+    Split split;
+    Packing packing;
+    int64_t sequence_length; /* T */
+    int64_t micro_batch;     /* B: rows of a batch */
+    bool shuffle;            /* false: in order, as evaluation reads */
+    uint64_t seed;
+    int64_t rank, ranks;     /* this process reads the rows of its rank; 0 of 1 when alone */
+} LoaderSettings;
+
+typedef struct Batch {
+    const int32_t *tokens;         /* [B,T] */
+    const int32_t *targets;        /* [B,T]; -1 = not counted in the loss */
+    const int32_t *document_start; /* [B,T]: where in its row the token's document begins */
+    int64_t target_count;          /* targets that are not -1 */
+    int64_t sample;                /* absolute number of the first row */
+    int64_t epoch;
+} Batch;
+
+typedef struct Loader Loader;
+
+/* Starts a background thread that keeps a ring of `ring` ready batches. `sample` is where to start: 0,
+ * or loader_position() of an earlier loader with the same settings. The dataset must outlive it. */
+Loader *loader_open(const Dataset *dataset, const LoaderSettings *settings, int64_t sample, int ring,
+                    Error *error);
+void loader_free(Loader *loader);
+
+/* The next batch, valid until the following call; waits if it is not ready and adds the seconds waited
+ * to *waited (may be NULL). */
+bool loader_next(Loader *loader, Batch *batch, double *waited, Error *error);
+
+/* Absolute number of the first sample that loader_next() has not returned. */
+int64_t loader_position(const Loader *loader);
+/* Samples (rows of T) in one epoch. */
+int64_t loader_samples_per_epoch(const Loader *loader);
+/* Bytes that the loader holds for its ring and tables, for the memory table. */
+size_t loader_memory(const Loader *loader);
+
+#endif
