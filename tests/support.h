@@ -10,6 +10,8 @@
 
 #include <cmocka.h>
 #undef fail /* base/error.h has a function of that name; tests use fail_msg() */
+#undef fail_msg
+#define fail_msg(...) (print_error(__VA_ARGS__), print_error("\n"), _fail(__FILE__, __LINE__))
 
 #include "base/error.h"
 
