@@ -1,0 +1,16 @@
+/* What every kernel source includes: the contract, the vector layer, and the prototypes of this
+ * instance's kernels. A new kernel is a member of CpuKernels, a row here and a source file. */
+#ifndef HEARTH_CPU_KERNELS_INSTANCE_H
+#define HEARTH_CPU_KERNELS_INSTANCE_H
+
+#include "cpu/kernels.h"
+#include "cpu/vector.h"
+
+#define KERNEL_LIST(X) \
+    X(measure_peak)
+
+/* The type of a kernel is that of its member in the table. */
+#define KERNEL_DECLARE(name) __typeof__(*((CpuKernels *)0)->name) KERNEL(name);
+KERNEL_LIST(KERNEL_DECLARE)
+
+#endif

@@ -1,0 +1,300 @@
+/* The vector layer that kernels are written over: each kernel source is compiled once per instruction
+ * set and storage type, and `vfloat` is W floats of the widest register there is.
+ *
+ * Arithmetic on vectors is C's: a + b, a * b; `a * b + c` becomes one fused instruction where there is
+ * one. Storage is float or bf16; loads widen it, stores round to nearest even, bit for bit as
+ * bf16_from_float(). Reductions across lanes have a fixed order. Everything here is static inline, so
+ * that no instance's code can be linked into another. To add a kernel: kernels/instance.h. */
+#ifndef HEARTH_CPU_VECTOR_H
+#define HEARTH_CPU_VECTOR_H
+
+#include <stdint.h>
+#include <string.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+
+#include "numeric/dtype.h"
+
+/* KERNEL(rope) is rope_avx2_bf16 in that instance. */
+#define KERNEL_PASTE(name, isa, storage) name##_##isa##_##storage
+#define KERNEL_EXPAND(name, isa, storage) KERNEL_PASTE(name, isa, storage)
+#define KERNEL(name) KERNEL_EXPAND(name, KERNEL_ISA, KERNEL_STORAGE)
+
+#if KERNEL_BF16
+typedef bf16 Storage;
+#else
+typedef float Storage;
+#endif
+
+#if defined(__AVX512F__)
+enum { W = 16 };
+#elif defined(__AVX2__)
+enum { W = 8 };
+#else
+enum { W = 4 };
+#endif
+
+typedef float vfloat __attribute__((vector_size(4 * W)));
+typedef int32_t vint __attribute__((vector_size(4 * W)));
+typedef uint32_t vuint __attribute__((vector_size(4 * W)));
+typedef uint16_t vhalf __attribute__((vector_size(2 * W))); /* W bf16 */
+
+static inline vfloat splat(float x) {
+    return x - (vfloat){0};
+}
+
+static inline vint splat_int(int32_t x) {
+    return x - (vint){0};
+}
+
+/* ---- minimum, maximum, choice ---- */
+
+/* Where an argument is NaN the result is `b` on x86, so put constants first to let NaN through. */
+static inline vfloat vmax(vfloat a, vfloat b) {
+#if defined(__AVX512F__)
+    return (vfloat)_mm512_max_ps((__m512)a, (__m512)b);
+#elif defined(__AVX2__)
+    return (vfloat)_mm256_max_ps((__m256)a, (__m256)b);
+#elif defined(__x86_64__)
+    return (vfloat)_mm_max_ps((__m128)a, (__m128)b);
+#elif defined(__aarch64__)
+    return (vfloat)vmaxq_f32((float32x4_t)a, (float32x4_t)b);
+#else
+    vint greater = a > b;
+    return (vfloat)(((vint)a & greater) | ((vint)b & ~greater));
+#endif
+}
+
+static inline vfloat vmin(vfloat a, vfloat b) {
+#if defined(__AVX512F__)
+    return (vfloat)_mm512_min_ps((__m512)a, (__m512)b);
+#elif defined(__AVX2__)
+    return (vfloat)_mm256_min_ps((__m256)a, (__m256)b);
+#elif defined(__x86_64__)
+    return (vfloat)_mm_min_ps((__m128)a, (__m128)b);
+#elif defined(__aarch64__)
+    return (vfloat)vminq_f32((float32x4_t)a, (float32x4_t)b);
+#else
+    vint less = a < b;
+    return (vfloat)(((vint)a & less) | ((vint)b & ~less));
+#endif
+}
+
+/* a where the mask (the result of a comparison) is true, else b */
+static inline vfloat vselect(vint mask, vfloat a, vfloat b) {
+    return (vfloat)(((vint)a & mask) | ((vint)b & ~mask));
+}
+
+static inline vfloat vabs(vfloat x) {
+    return (vfloat)((vint)x & 0x7fffffff);
+}
+
+static inline vfloat vsqrt(vfloat x) {
+#if defined(__AVX512F__)
+    return (vfloat)_mm512_sqrt_ps((__m512)x);
+#elif defined(__AVX2__)
+    return (vfloat)_mm256_sqrt_ps((__m256)x);
+#elif defined(__x86_64__)
+    return (vfloat)_mm_sqrt_ps((__m128)x);
+#elif defined(__aarch64__)
+    return (vfloat)vsqrtq_f32((float32x4_t)x);
+#else
+    for (int i = 0; i < W; i++) x[i] = __builtin_sqrtf(x[i]);
+    return x;
+#endif
+}
+
+/* ---- memory ---- */
+
+static inline vfloat bf16_widen(vhalf x) {
+    return (vfloat)(__builtin_convertvector(x, vuint) << 16);
+}
+
+/* As bf16_from_float(). Not the instruction vcvtneps2bf16, which flushes subnormal numbers. */
+static inline vhalf bf16_round(vfloat x) {
+    vuint bits = (vuint)x;
+    vuint rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+    vuint quieted = (bits >> 16) | 0x40u;
+    vuint is_nan = (vuint)((vint)(bits & 0x7fffffffu) > 0x7f800000);
+    return __builtin_convertvector((quieted & is_nan) | (rounded & ~is_nan), vhalf);
+}
+
+static inline vfloat vload_f32(const float *from) {
+    vfloat x;
+    memcpy(&x, from, sizeof x);
+    return x;
+}
+
+static inline void vstore_f32(float *to, vfloat x) {
+    memcpy(to, &x, sizeof x);
+}
+
+static inline vfloat vload_bf16(const bf16 *from) {
+    vhalf x;
+    memcpy(&x, from, sizeof x);
+    return bf16_widen(x);
+}
+
+static inline void vstore_bf16(bf16 *to, vfloat x) {
+    vhalf rounded = bf16_round(x);
+    memcpy(to, &rounded, sizeof rounded);
+}
+
+/* The first `count` lanes, 0 <= count <= W, for the tail of an array: the other lanes are zero when
+ * loaded, and what lies behind the array is neither read nor written. */
+static inline vfloat vload_f32_part(const float *from, int64_t count) {
+#if defined(__AVX512F__)
+    return (vfloat)_mm512_maskz_loadu_ps((__mmask16)((1u << count) - 1), from);
+#else
+    vfloat x = {0};
+    memcpy(&x, from, (size_t)count * sizeof *from);
+    return x;
+#endif
+}
+
+static inline void vstore_f32_part(float *to, vfloat x, int64_t count) {
+#if defined(__AVX512F__)
+    _mm512_mask_storeu_ps(to, (__mmask16)((1u << count) - 1), (__m512)x);
+#else
+    memcpy(to, &x, (size_t)count * sizeof *to);
+#endif
+}
+
+static inline vfloat vload_bf16_part(const bf16 *from, int64_t count) {
+#if defined(__AVX512F__)
+    return bf16_widen((vhalf)_mm256_maskz_loadu_epi16((__mmask16)((1u << count) - 1), from));
+#else
+    vhalf x = {0};
+    memcpy(&x, from, (size_t)count * sizeof *from);
+    return bf16_widen(x);
+#endif
+}
+
+static inline void vstore_bf16_part(bf16 *to, vfloat x, int64_t count) {
+    vhalf rounded = bf16_round(x);
+#if defined(__AVX512F__)
+    _mm256_mask_storeu_epi16(to, (__mmask16)((1u << count) - 1), (__m256i)rounded);
+#else
+    memcpy(to, &rounded, (size_t)count * sizeof *to);
+#endif
+}
+
+/* The same for the storage type of this instance. */
+static inline vfloat vload(const Storage *from) {
+#if KERNEL_BF16
+    return vload_bf16(from);
+#else
+    return vload_f32(from);
+#endif
+}
+
+static inline void vstore(Storage *to, vfloat x) {
+#if KERNEL_BF16
+    vstore_bf16(to, x);
+#else
+    vstore_f32(to, x);
+#endif
+}
+
+static inline vfloat vload_part(const Storage *from, int64_t count) {
+#if KERNEL_BF16
+    return vload_bf16_part(from, count);
+#else
+    return vload_f32_part(from, count);
+#endif
+}
+
+static inline void vstore_part(Storage *to, vfloat x, int64_t count) {
+#if KERNEL_BF16
+    vstore_bf16_part(to, x, count);
+#else
+    vstore_f32_part(to, x, count);
+#endif
+}
+
+static inline float storage_to_float(Storage x) {
+#if KERNEL_BF16
+    return bf16_to_float(x);
+#else
+    return x;
+#endif
+}
+
+static inline Storage storage_from_float(float x) {
+#if KERNEL_BF16
+    return bf16_from_float(x);
+#else
+    return x;
+#endif
+}
+
+/* ---- across lanes ---- */
+
+/* Lane i is added to lane i + W/2, and so on with the halves. */
+static inline float vsum(vfloat x) {
+    for (int half = W / 2; half > 0; half /= 2)
+        for (int i = 0; i < half; i++) x[i] += x[i + half];
+    return x[0];
+}
+
+static inline float vlargest(vfloat x) {
+    for (int half = W / 2; half > 0; half /= 2)
+        for (int i = 0; i < half; i++) x[i] = x[i] > x[i + half] ? x[i] : x[i + half];
+    return x[0];
+}
+
+/* ---- exponentials ---- */
+
+/* p * 2^n, where n holds an integer of at most 9 bits: two steps, so that subnormal results are right. */
+static inline vfloat vscale(vfloat p, vfloat n) {
+#if defined(__AVX512F__)
+    return (vfloat)_mm512_scalef_ps((__m512)p, (__m512)n);
+#else
+    vint exponent = __builtin_convertvector(n, vint), half = exponent >> 1;
+    return p * (vfloat)((vuint)(half + 127) << 23) * (vfloat)((vuint)(exponent - half + 127) << 23);
+#endif
+}
+
+/* e^r * 2^n for |r| <= ln(2)/2: polynomial of least relative error (3e-9), fitted for hearth. */
+static inline vfloat vexp_reduced(vfloat r, vfloat n) {
+    vfloat p = splat(0x1.6a2352p-10f);
+    p = p * r + splat(0x1.123a6cp-7f);
+    p = p * r + splat(0x1.5558f4p-5f);
+    p = p * r + splat(0x1.555490p-3f);
+    p = p * r + splat(0x1.fffffcp-2f);
+    p = p * r + splat(1);
+    p = p * r + splat(1);
+    return vscale(p, n);
+}
+
+/* To the nearest integer, for |x| < 2^22. */
+static inline vfloat vround(vfloat x) {
+    const vfloat shift = splat(0x1.8p23f);
+    return x + shift - shift;
+}
+
+/* e^x within 2 units in the last place; 0 for -inf and below about -104, inf above 88.73; NaN stays. */
+static inline vfloat vexp(vfloat x) {
+    x = vmin(splat(90), vmax(splat(-105), x));
+    vfloat n = vround(x * splat(0x1.715476p+0f));
+    vfloat r = x - n * splat(0x1.62e4p-1f); /* ln 2 in two parts; n times the first is exact */
+    r = r - n * splat(0x1.7f7d1cp-20f);
+    return vexp_reduced(r, n);
+}
+
+/* 2^x with the same bounds: for softmax, whose scores absorb log2(e) into their scale. */
+static inline vfloat vexp2(vfloat x) {
+    x = vmin(splat(130), vmax(splat(-151), x));
+    vfloat n = vround(x);
+    return vexp_reduced((x - n) * splat(0x1.62e430p-1f), n);
+}
+
+/* 1 / (1 + e^-x): silu(x) = x * vsigmoid(x) */
+static inline vfloat vsigmoid(vfloat x) {
+    return splat(1) / (splat(1) + vexp(-x));
+}
+
+#endif
