@@ -19,8 +19,20 @@ const float *state_code(int is_signed);
  * smaller code. */
 uint8_t state_encode(const float *code, float x);
 
-/* bf16 by stochastic rounding: `random` (32 bits) is added below the kept mantissa before truncation.
- * NaN and infinity are kept. */
-bf16 bf16_stochastic(float value, uint32_t random);
+/* One block of count <= STATE_BLOCK values: absmax is their largest magnitude, and each is stored as
+ * state_encode(value / absmax), or as zero's code when absmax is 0. */
+void state_quantize(uint8_t *codes, float *absmax, const float *values, int64_t count, int is_signed);
+/* values = code * absmax */
+void state_dequantize(float *values, const uint8_t *codes, float absmax, int64_t count,
+                      int is_signed);
+
+/* bf16 by stochastic rounding: the upper 16 bits of `random` are added to the 16 bits that truncation
+ * drops. NaN and infinity are kept. */
+static inline bf16 bf16_stochastic(float value, uint32_t random) {
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    if ((bits & 0x7f800000u) == 0x7f800000u) return bf16_from_float(value);
+    return (bf16)((bits + (random >> 16)) >> 16);
+}
 
 #endif
