@@ -25,7 +25,7 @@ typedef struct Tensor {
     TensorType type;
     int rank;
     int64_t shape[TENSOR_RANK_MAX];
-    const void *data; /* inside the mapping when read; the caller's when written */
+    const void *data; /* inside the mapping when read, at any alignment; the caller's when written */
     size_t bytes;
 } Tensor;
 

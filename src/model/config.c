@@ -130,7 +130,7 @@ static const char *divisors(char *out, size_t size, int64_t number) {
 static bool check_heads(const ModelConfig *config, Error *error) {
     char list[256];
     long long dim = config->dim, heads = config->heads, head_dim = config->head_dim;
-    if (dim % heads != 0 && head_dim == dim / heads)
+    if (dim % heads != 0) /* transformers refuses it even where head_dim is given */
         return fail(error, "dim %lld is not divisible by heads %lld; the nearest dims are %lld and "
                     "%lld", dim, heads, dim / heads * heads, (dim / heads + 1) * heads);
     if (heads % config->kv_heads != 0)

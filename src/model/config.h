@@ -29,7 +29,7 @@ typedef struct ModelConfig {
 } ModelConfig;
 
 /* The preset of that name, or a config.json (or a directory that holds one) of a llama-family model.
- * vocab is 0 where a preset leaves it to the tokenizer. An unknown name suggests the nearest preset. */
+ * A preset leaves vocab 0, for the tokenizer to decide. An unknown name gets the list of presets. */
 bool model_config_load(ModelConfig *config, const char *name, Error *error);
 
 /* The preset names, NULL-terminated, and the vocabulary used when there is no tokenizer. */
