@@ -16,14 +16,7 @@
 #include "base/error.h"
 #include "numeric/dtype.h"
 #include "numeric/state.h"
-
-/* What attention sees: query t of a row sees keys s with document_start[t] <= s <= t and
- * t - s <= window. */
-typedef struct AttentionShape {
-    int64_t B, T, H, KV, D; /* H is a multiple of KV; D is even */
-    int64_t window;         /* T or more (or < 0): no window */
-    float scale;            /* of the scores, usually 1/sqrt(D) */
-} AttentionShape;
+#include "step/operation.h"
 
 typedef struct AdamwArguments {
     float *master;            /* [n] fp32 */

@@ -1,0 +1,199 @@
+#include "cpu/backend.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/threads.h"
+#include "cpu/executor.h"
+
+/* Scratch of a matmul, asked of oneDNN once for each shape: the planner asks for the same few shapes
+ * hundreds of times. */
+static int64_t matmul_workspace(const Program *program, const Operation *operation) {
+    enum { MOST = 256 };
+    static struct { MatmulShape shape; MatmulTypes types; bool adds; int64_t bytes; } known[MOST];
+    static int count;
+    MatmulShape shape = operation->matmul;
+    MatmulTypes types = matmul_types(program, operation);
+    bool adds = operation->inputs[2].buffer >= 0;
+    for (int i = 0; i < count; i++)
+        if (!memcmp(&known[i].types, &types, sizeof types) && known[i].adds == adds &&
+            known[i].shape.M == shape.M && known[i].shape.N == shape.N && known[i].shape.K == shape.K &&
+            known[i].shape.transpose_a == shape.transpose_a &&
+            known[i].shape.transpose_b == shape.transpose_b)
+            return known[i].bytes;
+    int64_t bytes = 0;
+    for (int addend = adds ? ADDEND_OUT : ADDEND_NONE; addend <= (adds ? ADDEND_OTHER : ADDEND_NONE);
+         addend++) {
+        Error error;
+        Matmul *matmul = matmul_create(shape, types, (MatmulAddend)addend, &error);
+        if (!matmul) return -1;
+        if (matmul_scratch(matmul) > bytes) bytes = matmul_scratch(matmul);
+        matmul_free(matmul);
+    }
+    if (count < MOST) {
+        known[count].shape = shape, known[count].types = types;
+        known[count].adds = adds, known[count++].bytes = bytes;
+    }
+    return bytes;
+}
+
+static int64_t workspace(const Program *program, const Operation *operation) {
+    Error error;
+    if (operation->kind == OP_MATMUL) return matmul_workspace(program, operation);
+    const CpuKernels *kernels = cpu_kernels(program->storage, &error);
+    if (!kernels) return -1;
+    if (operation->kind == OP_RMSNORM_BACKWARD)
+        return (int64_t)kernels->rmsnorm_workspace(operation->norm.N, operation->norm.C);
+    if (operation->kind == OP_ATTENTION_FORWARD || operation->kind == OP_ATTENTION_BACKWARD ||
+        operation->kind == OP_ATTENTION_DECODE)
+        return (int64_t)kernels->attention_workspace(operation->attention);
+    return 0;
+}
+
+/* Copy bandwidth of main memory: the best of a few rounds over more than the caches hold. */
+static double measure_bandwidth(void) {
+    enum { BYTES = 48 << 20, ROUNDS = 4, BLOCK = 1 << 20 };
+    Error error;
+    uint8_t *memory = allocate(2, BYTES, &error);
+    if (!memory) return 1e10;
+    double best = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        double start = seconds_now();
+#pragma omp parallel for schedule(static)
+        for (int64_t first = 0; first < BYTES; first += BLOCK)
+            memcpy(memory + BYTES + first, memory + first, BLOCK);
+        double rate = 2.0 * BYTES / (seconds_now() - start);
+        if (round && rate > best) best = rate;
+    }
+    free(memory);
+    return best;
+}
+
+static bool describe_machine(Device *device, Dtype storage, Error *error) {
+    const CpuKernels *kernels = cpu_kernels(storage, error), *single = cpu_kernels(DTYPE_F32, error);
+    if (!kernels || !single) return false;
+    double peak = kernels->measure_peak(0.1);
+    *device = (Device){.matmul_flops = peak,
+                       .efficiency = 0.8,
+                       .vector_flops = storage == DTYPE_F32 ? peak / 4 : single->measure_peak(0.05) / 4,
+                       .bandwidth = measure_bandwidth(),
+                       .overlap = 0,
+                       .launch = 5e-6,
+                       .memory = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE)};
+    snprintf(device->name, sizeof device->name, "this CPU, %d thread%s, %s", thread_count(),
+             thread_count() == 1 ? "" : "s", kernels->isa);
+    return true;
+}
+
+/* Every page is touched now, so that memory which is not there is missed before step 1. */
+static uint8_t *map_arena(int64_t bytes, Error *error) {
+    size_t size = bytes > 0 ? (size_t)bytes : 1;
+    void *arena = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (arena == MAP_FAILED) {
+        fail_errno(error, "cannot have the %lld bytes that the plan needs", (long long)bytes);
+        return NULL;
+    }
+    madvise(arena, size, MADV_HUGEPAGE);
+    enum { BLOCK = 2 << 20 };
+#pragma omp parallel for schedule(static)
+    for (int64_t first = 0; first < (int64_t)size; first += BLOCK)
+        memset((uint8_t *)arena + first, 0, (size_t)((int64_t)size - first < BLOCK ? (int64_t)size - first
+                                                                                  : BLOCK));
+    return arena;
+}
+
+/* The prepared product of an operation: one made for an earlier equal operation, or a new one. */
+static Matmul *prepare_matmul(Executor *executor, int index, Error *error) {
+    const Operation *operations = executor->program->operations, *operation = &operations[index];
+    MatmulShape shape = operation->matmul;
+    MatmulTypes types = matmul_types(executor->program, operation);
+    MatmulAddend addend = matmul_addend(operand_address(executor, operation->outputs[0]),
+                                        operand_address(executor, operation->inputs[2]));
+    for (int o = 0; o < index; o++) {
+        const MatmulShape *other = &operations[o].matmul;
+        if (!executor->matmuls[o] || other->M != shape.M || other->N != shape.N || other->K != shape.K ||
+            other->transpose_a != shape.transpose_a || other->transpose_b != shape.transpose_b)
+            continue;
+        MatmulTypes other_types = matmul_types(executor->program, &operations[o]);
+        MatmulAddend other_addend = matmul_addend(operand_address(executor, operations[o].outputs[0]),
+                                                  operand_address(executor, operations[o].inputs[2]));
+        if (addend == other_addend && !memcmp(&types, &other_types, sizeof types))
+            return executor->matmuls[o];
+    }
+    Matmul *matmul = matmul_create(shape, types, addend, error);
+    if (matmul) executor->owned[executor->owned_count++] = matmul;
+    return matmul;
+}
+
+static void close_executor(Executor *executor) {
+    if (!executor) return;
+    for (int i = 0; i < executor->owned_count; i++) matmul_free(executor->owned[i]);
+    if (executor->arena)
+        munmap(executor->arena, executor->program->arena_bytes > 0
+                                    ? (size_t)executor->program->arena_bytes : 1);
+    free(executor->owned);
+    free(executor->matmuls);
+    free(executor);
+}
+
+static Executor *open_executor(const Program *program, Error *error) {
+    size_t count = (size_t)program->operation_count;
+    Executor *executor = allocate(1, sizeof *executor, error);
+    if (!executor) return NULL;
+    executor->program = program;
+    executor->kernels = cpu_kernels(program->storage, error);
+    bool done = executor->kernels &&
+                (executor->matmuls = allocate(count, sizeof *executor->matmuls, error)) &&
+                (executor->owned = allocate(count, sizeof *executor->owned, error)) &&
+                (executor->arena = map_arena(program->arena_bytes, error));
+    for (int o = 0; done && o < program->operation_count; o++)
+        if (program->operations[o].kind == OP_MATMUL)
+            done = (executor->matmuls[o] = prepare_matmul(executor, o, error)) != NULL;
+    if (done) return executor;
+    close_executor(executor);
+    return NULL;
+}
+
+static bool run_section(Executor *executor, SectionKind kind, const StepScalars *scalars, Error *error) {
+    Section section = executor->program->sections[kind];
+    for (int o = section.first; o < section.first + section.count; o++) {
+        double start = executor->profile ? seconds_now() : 0;
+        if (!run_operation(executor, o, scalars, error)) return false;
+        if (executor->profile) executor->profile[o] += seconds_now() - start;
+    }
+    return true;
+}
+
+static void *view(Executor *executor, int buffer) {
+    return operand_address(executor, whole(buffer));
+}
+
+static void upload(Executor *executor, int buffer, int64_t offset, const void *data, int64_t bytes) {
+    memcpy((uint8_t *)view(executor, buffer) + offset, data, (size_t)bytes);
+}
+
+static void download(Executor *executor, int buffer, int64_t offset, void *data, int64_t bytes) {
+    memcpy(data, (uint8_t *)view(executor, buffer) + offset, (size_t)bytes);
+}
+
+static void profile(Executor *executor, double *seconds) {
+    executor->profile = seconds;
+}
+
+const Backend backend_cpu = {
+    .name = "cpu",
+    .workspace = workspace,
+    .describe = describe_machine,
+    .open = open_executor,
+    .close = close_executor,
+    .run = run_section,
+    .upload = upload,
+    .download = download,
+    .view = view,
+    .profile = profile,
+};

@@ -1,0 +1,186 @@
+/* The table from operation kind to what runs it. */
+#include <math.h>
+#include <string.h>
+
+#include "cpu/executor.h"
+
+/* One operation with its operands resolved. */
+typedef struct Call {
+    const CpuKernels *kernels;
+    const Operation *operation;
+    const StepScalars *scalars;
+    Matmul *matmul;
+    void *out[OPERATION_OUTPUTS];
+    void *in[OPERATION_INPUTS];
+    void *workspace;
+} Call;
+
+MatmulAddend matmul_addend(const void *out, const void *addend) {
+    return !addend ? ADDEND_NONE : addend == out ? ADDEND_OUT : ADDEND_OTHER;
+}
+
+MatmulTypes matmul_types(const Program *program, const Operation *operation) {
+    const Buffer *buffers = program->buffers;
+    return (MatmulTypes){.out = buffers[operation->outputs[0].buffer].dtype,
+                         .a = buffers[operation->inputs[0].buffer].dtype,
+                         .b = buffers[operation->inputs[1].buffer].dtype};
+}
+
+static bool embedding_forward(const Call *call, Error *error) {
+    (void)error;
+    call->kernels->embedding_forward(call->out[0], call->in[0], call->in[1],
+                                     call->operation->embedding.N, call->operation->embedding.C);
+    return true;
+}
+
+static bool embedding_backward(const Call *call, Error *error) {
+    (void)error;
+    call->kernels->embedding_backward(call->out[0], call->in[0], call->in[1],
+                                      call->operation->embedding.N, call->operation->embedding.C);
+    return true;
+}
+
+static bool rmsnorm_forward(const Call *call, Error *error) {
+    (void)error;
+    call->kernels->rmsnorm_forward(call->out[0], call->out[1], call->in[0], call->in[1],
+                                   call->operation->norm.N, call->operation->norm.C,
+                                   call->operation->norm.eps);
+    return true;
+}
+
+static bool rmsnorm_backward(const Call *call, Error *error) {
+    (void)error;
+    call->kernels->rmsnorm_backward(call->out[0], call->out[1], call->in[0], call->in[1], call->in[2],
+                                    call->in[3], call->in[4], call->workspace, call->operation->norm.N,
+                                    call->operation->norm.C);
+    return true;
+}
+
+static bool matmul(const Call *call, Error *error) {
+    return matmul_run(call->matmul, call->out[0], call->in[0], call->in[1], call->in[2],
+                      call->workspace, error);
+}
+
+static bool rope(const Call *call, Error *error) {
+    (void)error;
+    const Operation *operation = call->operation;
+    call->kernels->rope(call->out[0], call->in[0], call->in[1], operation->rope.N, operation->rope.T,
+                        operation->rope.heads, operation->rope.rotated, operation->rope.D,
+                        call->scalars->position, operation->kind == OP_ROPE_BACKWARD);
+    return true;
+}
+
+static bool attention_forward(const Call *call, Error *error) {
+    (void)error;
+    call->kernels->attention_forward(call->out[0], call->out[1], call->in[0], call->in[1],
+                                     call->workspace, call->operation->attention);
+    return true;
+}
+
+static bool attention_backward(const Call *call, Error *error) {
+    (void)error;
+    call->kernels->attention_backward(call->out[0], call->in[0], call->in[1], call->in[2], call->in[3],
+                                      call->in[4], call->workspace, call->operation->attention);
+    return true;
+}
+
+static bool attention_decode(const Call *call, Error *error) {
+    (void)error;
+    call->kernels->attention_decode(call->out[0], call->in[0], call->out[1], call->out[2],
+                                    call->workspace, call->scalars->position,
+                                    call->operation->attention);
+    return true;
+}
+
+static bool swiglu_forward(const Call *call, Error *error) {
+    (void)error;
+    call->kernels->swiglu_forward(call->out[0], call->in[0], call->operation->swiglu.N,
+                                  call->operation->swiglu.F);
+    return true;
+}
+
+static bool swiglu_backward(const Call *call, Error *error) {
+    (void)error;
+    call->kernels->swiglu_backward(call->out[0], call->in[0], call->in[1], call->operation->swiglu.N,
+                                   call->operation->swiglu.F);
+    return true;
+}
+
+static bool cross_entropy(const Call *call, Error *error) {
+    (void)error;
+    call->kernels->cross_entropy(call->out[0], call->out[1], call->in[0],
+                                 call->operation->cross_entropy.N, call->operation->cross_entropy.V,
+                                 call->operation->cross_entropy.scale,
+                                 call->operation->cross_entropy.gradient);
+    return true;
+}
+
+/* Of the mean gradient over the counted targets of the whole optimizer step. */
+static bool gradient_norm(const Call *call, Error *error) {
+    (void)error;
+    double squared = call->kernels->squared_norm(call->in[0], call->operation->elements.n);
+    *(float *)call->out[0] = (float)(sqrt(squared) * (double)call->scalars->gradient_scale);
+    return true;
+}
+
+/* A gradient that is not finite changes nothing: the weights and moments stay, and the norm tells. */
+static bool adamw(const Call *call, Error *error) {
+    (void)error;
+    const AdamwShape *shape = &call->operation->adamw;
+    float norm = *(const float *)call->in[1], scale = call->scalars->gradient_scale;
+    if (!isfinite(norm)) return true;
+    if (shape->clip_norm > 0 && norm > shape->clip_norm) scale *= shape->clip_norm / (norm + 1e-6f);
+    AdamwArguments arguments = {.master = call->out[0], .working = call->out[1],
+                                .moment1 = call->out[2], .moment2 = call->out[3],
+                                .absmax1 = call->out[4], .absmax2 = call->out[5],
+                                .gradient = call->in[0], .n = shape->n, .format = shape->format,
+                                .learning_rate = call->scalars->learning_rate, .beta1 = shape->beta1,
+                                .beta2 = shape->beta2, .epsilon = shape->epsilon,
+                                .weight_decay = shape->weight_decay, .gradient_scale = scale,
+                                .step = call->scalars->step, .seed = call->scalars->seed,
+                                .tensor = shape->tensor};
+    call->kernels->adamw(&arguments);
+    return true;
+}
+
+static bool zero(const Call *call, Error *error) {
+    (void)error;
+    enum { BLOCK = 1 << 16 };
+    float *out = call->out[0];
+    int64_t n = call->operation->elements.n;
+#pragma omp parallel for schedule(static)
+    for (int64_t first = 0; first < n; first += BLOCK)
+        memset(out + first, 0, sizeof *out * (size_t)(n - first < BLOCK ? n - first : BLOCK));
+    return true;
+}
+
+static bool (*const runners[OPERATION_KINDS])(const Call *call, Error *error) = {
+    [OP_EMBEDDING_FORWARD] = embedding_forward,
+    [OP_EMBEDDING_BACKWARD] = embedding_backward,
+    [OP_RMSNORM_FORWARD] = rmsnorm_forward,
+    [OP_RMSNORM_BACKWARD] = rmsnorm_backward,
+    [OP_MATMUL] = matmul,
+    [OP_ROPE_FORWARD] = rope,
+    [OP_ROPE_BACKWARD] = rope,
+    [OP_ATTENTION_FORWARD] = attention_forward,
+    [OP_ATTENTION_BACKWARD] = attention_backward,
+    [OP_ATTENTION_DECODE] = attention_decode,
+    [OP_SWIGLU_FORWARD] = swiglu_forward,
+    [OP_SWIGLU_BACKWARD] = swiglu_backward,
+    [OP_CROSS_ENTROPY] = cross_entropy,
+    [OP_GRADIENT_NORM] = gradient_norm,
+    [OP_ADAMW] = adamw,
+    [OP_ZERO] = zero,
+};
+
+bool run_operation(Executor *executor, int index, const StepScalars *scalars, Error *error) {
+    const Operation *operation = &executor->program->operations[index];
+    Call call = {.kernels = executor->kernels, .operation = operation, .scalars = scalars,
+                 .matmul = executor->matmuls[index],
+                 .workspace = operand_address(executor, operation->workspace)};
+    for (int i = 0; i < OPERATION_OUTPUTS; i++)
+        call.out[i] = operand_address(executor, operation->outputs[i]);
+    for (int i = 0; i < OPERATION_INPUTS; i++)
+        call.in[i] = operand_address(executor, operation->inputs[i]);
+    return runners[operation->kind](&call, error);
+}

@@ -1,0 +1,44 @@
+/* A backend runs programs: a table from operation kind to function, behind these few calls. */
+#ifndef HEARTH_STEP_BACKEND_H
+#define HEARTH_STEP_BACKEND_H
+
+#include "step/device.h"
+#include "step/program.h"
+
+/* A program laid out in memory on one device, ready to run. */
+typedef struct Executor Executor;
+
+typedef struct Backend {
+    const char *name; /* "cpu" */
+
+    /* Scratch bytes that an operation of the program needs while it runs. */
+    int64_t (*workspace)(const Program *program, const Operation *operation);
+
+    /* Fills in what this machine's device can do, measured where it must be (under half a second). */
+    bool (*describe)(Device *device, Dtype storage, Error *error);
+
+    /* Allocates the arena (zeroed) and prepares every operation; nothing is allocated later. The
+     * program must be laid out and outlive the executor. */
+    Executor *(*open)(const Program *program, Error *error);
+    void (*close)(Executor *executor);
+
+    /* Runs the operations of one section in order. */
+    bool (*run)(Executor *executor, SectionKind section, const StepScalars *scalars, Error *error);
+
+    /* Copies between host memory and `bytes` bytes of a buffer from `offset` bytes on. */
+    void (*upload)(Executor *executor, int buffer, int64_t offset, const void *data, int64_t bytes);
+    void (*download)(Executor *executor, int buffer, int64_t offset, void *data, int64_t bytes);
+
+    /* The buffer itself where the host can read and write it, else NULL. */
+    void *(*view)(Executor *executor, int buffer);
+
+    /* Seconds spent in each operation since `seconds` [operation_count] was given; NULL ends it. */
+    void (*profile)(Executor *executor, double *seconds);
+} Backend;
+
+/* How the program's arena is laid out: sets every buffer's lifetime and offset, adds the workspace
+ * buffers that the backend asks for, and fills arena_bytes and kind_bytes. Buffers that are never alive
+ * together share memory; an operation that may work in place does so where its input dies. */
+bool layout_program(Program *program, const Backend *backend, Error *error);
+
+#endif

@@ -1,0 +1,122 @@
+#include "step/cost.h"
+
+double attention_pairs(int64_t T, int64_t window) {
+    if (window < 0 || window >= T) window = T - 1;
+    double inside = (double)window + 1; /* keys seen once the window is full */
+    return inside * (inside + 1) / 2 + ((double)T - inside) * inside;
+}
+
+/* Each operand counts once; an operand that starts inside a buffer counts for the elements given. */
+static double operand_bytes(const Program *program, Operand operand, double elements) {
+    if (operand.buffer < 0) return 0;
+    const Buffer *buffer = &program->buffers[operand.buffer];
+    double rest = (double)(buffer->elements - operand.offset);
+    return (elements < rest ? elements : rest) * (double)dtype_size(buffer->dtype);
+}
+
+static Cost matmul_cost(const Program *program, const Operation *operation) {
+    const MatmulShape *shape = &operation->matmul;
+    double M = (double)shape->M, N = (double)shape->N, K = (double)shape->K;
+    Cost cost = {.flops = 2 * M * N * K, .matrix = true};
+    cost.bytes = operand_bytes(program, operation->inputs[0], M * K) +
+                 operand_bytes(program, operation->inputs[1], K * N) +
+                 operand_bytes(program, operation->inputs[2], M * N) +
+                 operand_bytes(program, operation->outputs[0], M * N);
+    return cost;
+}
+
+static Cost attention_cost(const Program *program, const Operation *operation) {
+    const AttentionShape *shape = &operation->attention;
+    double B = (double)shape->B, H = (double)shape->H, D = (double)shape->D;
+    double width = (H + 2 * (double)shape->KV) * D * (double)dtype_size(program->storage);
+    double tokens = B * (double)shape->T;
+    double product = 2 * B * H * D * attention_pairs(shape->T, shape->window);
+    if (operation->kind == OP_ATTENTION_FORWARD)
+        return (Cost){.flops = 2 * product, .bytes = 2 * tokens * width, .matrix = true};
+    if (operation->kind == OP_ATTENTION_BACKWARD) /* the scores are computed again */
+        return (Cost){.flops = 5 * product, .useful = 4 * product, .bytes = 4 * tokens * width,
+                      .matrix = true};
+    double context = (double)program->context; /* decode: the whole cache at worst */
+    return (Cost){.flops = 4 * tokens * H * D * context, .bytes = context * width};
+}
+
+/* FLOPs per element of the operations that are bound by memory, roughly. */
+static double elementwise_flops(OperationKind kind) {
+    switch (kind) {
+    case OP_RMSNORM_FORWARD: return 4;
+    case OP_RMSNORM_BACKWARD: return 10;
+    case OP_SWIGLU_FORWARD: return 12;
+    case OP_SWIGLU_BACKWARD: return 18;
+    case OP_CROSS_ENTROPY: return 25;
+    case OP_ADAMW: return 15;
+    case OP_GRADIENT_NORM: return 2;
+    default: return 1;
+    }
+}
+
+static double operation_elements(const Operation *operation) {
+    switch (operation->kind) {
+    case OP_EMBEDDING_FORWARD:
+    case OP_EMBEDDING_BACKWARD:
+        return (double)operation->embedding.N * (double)operation->embedding.C;
+    case OP_RMSNORM_FORWARD:
+    case OP_RMSNORM_BACKWARD: return (double)operation->norm.N * (double)operation->norm.C;
+    case OP_ROPE_FORWARD:
+    case OP_ROPE_BACKWARD:
+        return (double)(operation->rope.N * operation->rope.heads) * (double)operation->rope.D;
+    case OP_SWIGLU_FORWARD:
+    case OP_SWIGLU_BACKWARD: return 2 * (double)operation->swiglu.N * (double)operation->swiglu.F;
+    case OP_CROSS_ENTROPY:
+        return (double)operation->cross_entropy.N * (double)operation->cross_entropy.V;
+    case OP_ADAMW: return (double)operation->adamw.n;
+    default: return (double)operation->elements.n;
+    }
+}
+
+Cost operation_cost(const Program *program, const Operation *operation) {
+    Cost cost = {0};
+    switch (operation->kind) {
+    case OP_MATMUL: cost = matmul_cost(program, operation); break;
+    case OP_ATTENTION_FORWARD:
+    case OP_ATTENTION_BACKWARD:
+    case OP_ATTENTION_DECODE: cost = attention_cost(program, operation); break;
+    default: {
+        double elements = operation_elements(operation);
+        cost.flops = elements * elementwise_flops(operation->kind);
+        for (int i = 0; i < OPERATION_INPUTS; i++)
+            cost.bytes += operand_bytes(program, operation->inputs[i], elements);
+        for (int i = 0; i < OPERATION_OUTPUTS; i++)
+            cost.bytes += operand_bytes(program, operation->outputs[i], elements);
+    }
+    }
+    if (operation->recomputed) cost.useful = 0;
+    else if (cost.useful == 0 && cost.matrix) cost.useful = cost.flops;
+    return cost;
+}
+
+double operation_seconds(const Program *program, const Operation *operation, const Device *device) {
+    Cost cost = operation_cost(program, operation);
+    double rate = cost.matrix ? device->matmul_flops * device->efficiency : device->vector_flops;
+    double arithmetic = cost.flops / rate, memory = cost.bytes / device->bandwidth;
+    double longer = arithmetic > memory ? arithmetic : memory;
+    double shorter = arithmetic > memory ? memory : arithmetic;
+    return device->launch + longer + (1 - device->overlap) * shorter;
+}
+
+Cost section_cost(const Program *program, SectionKind section) {
+    Cost sum = {0};
+    const Section *range = &program->sections[section];
+    for (int o = range->first; o < range->first + range->count; o++) {
+        Cost cost = operation_cost(program, &program->operations[o]);
+        sum.flops += cost.flops, sum.useful += cost.useful, sum.bytes += cost.bytes;
+    }
+    return sum;
+}
+
+double section_seconds(const Program *program, SectionKind section, const Device *device) {
+    double sum = 0;
+    const Section *range = &program->sections[section];
+    for (int o = range->first; o < range->first + range->count; o++)
+        sum += operation_seconds(program, &program->operations[o], device);
+    return sum;
+}

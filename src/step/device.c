@@ -1,0 +1,43 @@
+#include "step/device.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+/* Vendor figures: dense bf16 TFLOP/s with fp32 accumulation, fp32 TFLOP/s, GB/s, GB. */
+static const struct {
+    const char *name;
+    double bf16, fp32, bandwidth, memory;
+} devices[] = {
+    {"rtx-5090", 209.5, 104.8, 1792, 32},  {"rtx-5080", 112.6, 56.3, 960, 16},
+    {"rtx-5070-ti", 87.9, 43.9, 896, 16},  {"rtx-4090", 165.2, 82.6, 1008, 24},
+    {"rtx-3090", 71, 35.6, 936, 24},       {"dgx-spark", 119, 31, 273, 119},
+    {"h100", 989, 67, 3350, 80},           {"h200", 989, 67, 4800, 141},
+};
+enum { DEVICES = sizeof devices / sizeof *devices };
+
+const char *const *device_names(void) {
+    static const char *names[DEVICES + 1];
+    for (int i = 0; i < DEVICES; i++) names[i] = devices[i].name;
+    return names;
+}
+
+bool device_find(Device *device, const char *name, Dtype storage, Error *error) {
+    char known[256] = "";
+    for (int i = 0; i < DEVICES; i++) {
+        snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", i ? ", " : "",
+                 devices[i].name);
+        if (strcasecmp(devices[i].name, name) != 0) continue;
+        double matmul = storage == DTYPE_F32 ? devices[i].fp32 : devices[i].bf16;
+        *device = (Device){.matmul_flops = 1e12 * matmul,
+                           .efficiency = 0.8,
+                           .vector_flops = 1e12 * devices[i].fp32,
+                           .bandwidth = 0.9e9 * devices[i].bandwidth,
+                           .overlap = 1,
+                           .launch = 3e-6,
+                           .memory = (int64_t)(devices[i].memory * 0x1p30)};
+        snprintf(device->name, sizeof device->name, "%s", devices[i].name);
+        return true;
+    }
+    return fail(error, "device '%s' is not known; choose 'this' or one of %s", name, known);
+}

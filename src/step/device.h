@@ -1,0 +1,26 @@
+/* What a device can do: the figures that predictions and MFU are made of. */
+#ifndef HEARTH_STEP_DEVICE_H
+#define HEARTH_STEP_DEVICE_H
+
+#include "base/error.h"
+#include "numeric/dtype.h"
+
+typedef struct Device {
+    char name[64];
+    double matmul_flops;  /* dense peak of the storage type, fp32 accumulation, FLOP/s */
+    double efficiency;    /* share of that peak that large matmuls reach */
+    double vector_flops;  /* fp32 arithmetic outside matrix units, FLOP/s */
+    double bandwidth;     /* of main memory, bytes/s */
+    double overlap;       /* 1: memory traffic hides behind arithmetic; 0: their times add up */
+    double launch;        /* fixed seconds an operation costs */
+    int64_t memory;       /* bytes */
+} Device;
+
+/* The device of that name ("rtx-5090", "h200", …) for a storage type; an unknown name suggests the
+ * nearest. "this" is not here: a backend describes it. */
+bool device_find(Device *device, const char *name, Dtype storage, Error *error);
+
+/* The names, NULL-terminated. */
+const char *const *device_names(void);
+
+#endif
