@@ -1,20 +1,24 @@
 /* The loader: batches of token rows, ready before they are asked for.
  *
- * The order of data is a pure function of (seed, epoch, sample index): a sample is one row of T + 1
- * tokens; samples are packed in a fixed order and visited in a shuffled one, another in every epoch.
- * The position is the absolute number of the next sample, so that stopping, resuming, the micro-batch
- * and the number of ranks do not move the data. */
+ * The order of data is a pure function of (seed, epoch, sample index): a sample is one row of T tokens
+ * with the targets that follow them; rows are packed in a fixed order and visited in a shuffled one,
+ * another in every epoch, each row once an epoch. The position is the absolute number of the next
+ * sample over all ranks, so that stopping, resuming, the micro-batch and the number of ranks do not
+ * move the data. Without shuffling a batch never crosses the end of an epoch: its last rows are padding
+ * then, so that a pass that stops at loader_samples_per_epoch() counts every target once. */
 #ifndef HEARTH_DATA_LOADER_H
 #define HEARTH_DATA_LOADER_H
 
 #include "data/dataset.h"
 
+/* Wherever a token is not the split's last, its target is the token that follows it there: that of a
+ * document's last token is the separator of the next, which is how a model learns to stop. */
 typedef enum Packing {
     PACKING_STREAM,    /* documents end to end, cut every T tokens; nothing is lost */
     PACKING_DOCUMENTS, /* a row starts with a document; documents longer than a row go on in the next
                           row, short ones share a row; the rest of a row is padding (target -1) */
-    PACKING_BESTFIT,   /* nanochat's: repeatedly the longest buffered document that fits; when none
-                          fits, the shortest is cropped to fill the row */
+    PACKING_BESTFIT,   /* nanochat's: repeatedly the longest of 1000 documents that fits in T + 1; when
+                          none fits, the shortest is cropped to fill the row, its rest lost */
 } Packing;
 
 typedef struct LoaderSettings {
@@ -24,7 +28,7 @@ typedef struct LoaderSettings {
     int64_t micro_batch;     /* B: rows of a batch */
     bool shuffle;            /* false: in order, as evaluation reads */
     uint64_t seed;
-    int64_t rank, ranks;     /* this process reads the rows of its rank; 0 of 1 when alone */
+    int64_t rank, ranks;     /* of every `ranks` samples this process reads one; 0 of 1 when alone */
 } LoaderSettings;
 
 typedef struct Batch {
@@ -32,14 +36,15 @@ typedef struct Batch {
     const int32_t *targets;        /* [B,T]; -1 = not counted in the loss */
     const int32_t *document_start; /* [B,T]: where in its row the token's document begins */
     int64_t target_count;          /* targets that are not -1 */
-    int64_t sample;                /* absolute number of the first row */
-    int64_t epoch;
+    int64_t sample;                /* absolute number of the first row; the next is `ranks` on */
+    int64_t epoch;                 /* of the first row */
 } Batch;
 
 typedef struct Loader Loader;
 
 /* Starts a background thread that keeps a ring of `ring` ready batches. `sample` is where to start: 0,
- * or loader_position() of an earlier loader with the same settings. The dataset must outlive it. */
+ * or loader_position() of an earlier loader with the same data, packing, T and seed. The dataset must
+ * outlive it. A split shorter than a row is an error when shuffled; in order it is one padded row. */
 Loader *loader_open(const Dataset *dataset, const LoaderSettings *settings, int64_t sample, int ring,
                     Error *error);
 void loader_free(Loader *loader);
