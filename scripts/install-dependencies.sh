@@ -24,8 +24,8 @@ if ! command -v dpkg-query >/dev/null; then
     exit 0
 fi
 
-installed=" $(dpkg-query -W -f '${db:Status-Status}:${Package}\n' "${wanted[@]}" 2>/dev/null |
-    sed -n 's/^installed://p' | tr '\n' ' ')"
+status=$(dpkg-query -W -f '${db:Status-Status}:${Package}\n' "${wanted[@]}" 2>/dev/null) || true
+installed=" $(sed -n 's/^installed://p' <<<"$status" | tr '\n' ' ') "
 missing=()
 for name in "${wanted[@]}"; do
     [[ $installed == *" $name "* || " ${missing[*]-} " == *" $name "* ]] || missing+=("$name")
