@@ -13,6 +13,8 @@ typedef struct Call {
     void *out[OPERATION_OUTPUTS];
     void *in[OPERATION_INPUTS];
     void *workspace;
+    bool done;    /* false: it failed, and error says why */
+    Error *error;
 } Call;
 
 MatmulAddend matmul_addend(const void *out, const void *addend) {
@@ -26,109 +28,84 @@ MatmulTypes matmul_types(const Program *program, const Operation *operation) {
                          .b = buffers[operation->inputs[1].buffer].dtype};
 }
 
-static bool embedding_forward(const Call *call, Error *error) {
-    (void)error;
+static void embedding_forward(Call *call) {
     call->kernels->embedding_forward(call->out[0], call->in[0], call->in[1],
                                      call->operation->embedding.N, call->operation->embedding.C);
-    return true;
 }
 
-static bool embedding_backward(const Call *call, Error *error) {
-    (void)error;
+static void embedding_backward(Call *call) {
     call->kernels->embedding_backward(call->out[0], call->in[0], call->in[1],
                                       call->operation->embedding.N, call->operation->embedding.C);
-    return true;
 }
 
-static bool rmsnorm_forward(const Call *call, Error *error) {
-    (void)error;
+static void rmsnorm_forward(Call *call) {
     call->kernels->rmsnorm_forward(call->out[0], call->out[1], call->in[0], call->in[1],
                                    call->operation->norm.N, call->operation->norm.C,
                                    call->operation->norm.eps);
-    return true;
 }
 
-static bool rmsnorm_backward(const Call *call, Error *error) {
-    (void)error;
+static void rmsnorm_backward(Call *call) {
     call->kernels->rmsnorm_backward(call->out[0], call->out[1], call->in[0], call->in[1], call->in[2],
                                     call->in[3], call->in[4], call->workspace, call->operation->norm.N,
                                     call->operation->norm.C);
-    return true;
 }
 
-static bool matmul(const Call *call, Error *error) {
-    return matmul_run(call->matmul, call->out[0], call->in[0], call->in[1], call->in[2],
-                      call->workspace, error);
+static void matmul(Call *call) {
+    call->done = matmul_run(call->matmul, call->out[0], call->in[0], call->in[1], call->in[2],
+                            call->workspace, call->error);
 }
 
-static bool rope(const Call *call, Error *error) {
-    (void)error;
+static void rope(Call *call) {
     const Operation *operation = call->operation;
     call->kernels->rope(call->out[0], call->in[0], call->in[1], operation->rope.N, operation->rope.T,
                         operation->rope.heads, operation->rope.rotated, operation->rope.D,
                         call->scalars->position, operation->kind == OP_ROPE_BACKWARD);
-    return true;
 }
 
-static bool attention_forward(const Call *call, Error *error) {
-    (void)error;
+static void attention_forward(Call *call) {
     call->kernels->attention_forward(call->out[0], call->out[1], call->in[0], call->in[1],
                                      call->workspace, call->operation->attention);
-    return true;
 }
 
-static bool attention_backward(const Call *call, Error *error) {
-    (void)error;
+static void attention_backward(Call *call) {
     call->kernels->attention_backward(call->out[0], call->in[0], call->in[1], call->in[2], call->in[3],
                                       call->in[4], call->workspace, call->operation->attention);
-    return true;
 }
 
-static bool attention_decode(const Call *call, Error *error) {
-    (void)error;
+static void attention_decode(Call *call) {
     call->kernels->attention_decode(call->out[0], call->in[0], call->out[1], call->out[2],
                                     call->workspace, call->scalars->position,
                                     call->operation->attention);
-    return true;
 }
 
-static bool swiglu_forward(const Call *call, Error *error) {
-    (void)error;
+static void swiglu_forward(Call *call) {
     call->kernels->swiglu_forward(call->out[0], call->in[0], call->operation->swiglu.N,
                                   call->operation->swiglu.F);
-    return true;
 }
 
-static bool swiglu_backward(const Call *call, Error *error) {
-    (void)error;
+static void swiglu_backward(Call *call) {
     call->kernels->swiglu_backward(call->out[0], call->in[0], call->in[1], call->operation->swiglu.N,
                                    call->operation->swiglu.F);
-    return true;
 }
 
-static bool cross_entropy(const Call *call, Error *error) {
-    (void)error;
+static void cross_entropy(Call *call) {
     call->kernels->cross_entropy(call->out[0], call->out[1], call->in[0],
                                  call->operation->cross_entropy.N, call->operation->cross_entropy.V,
                                  call->operation->cross_entropy.scale,
                                  call->operation->cross_entropy.gradient);
-    return true;
 }
 
 /* Of the mean gradient over the counted targets of the whole optimizer step. */
-static bool gradient_norm(const Call *call, Error *error) {
-    (void)error;
+static void gradient_norm(Call *call) {
     double squared = call->kernels->squared_norm(call->in[0], call->operation->elements.n);
     *(float *)call->out[0] = (float)(sqrt(squared) * (double)call->scalars->gradient_scale);
-    return true;
 }
 
 /* A gradient that is not finite changes nothing: the weights and moments stay, and the norm tells. */
-static bool adamw(const Call *call, Error *error) {
-    (void)error;
+static void adamw(Call *call) {
     const AdamwShape *shape = &call->operation->adamw;
     float norm = *(const float *)call->in[1], scale = call->scalars->gradient_scale;
-    if (!isfinite(norm)) return true;
+    if (!isfinite(norm)) return;
     if (shape->clip_norm > 0 && norm > shape->clip_norm) scale *= shape->clip_norm / (norm + 1e-6f);
     AdamwArguments arguments = {.master = call->out[0], .working = call->out[1],
                                 .moment1 = call->out[2], .moment2 = call->out[3],
@@ -140,21 +117,18 @@ static bool adamw(const Call *call, Error *error) {
                                 .step = call->scalars->step, .seed = call->scalars->seed,
                                 .tensor = shape->tensor};
     call->kernels->adamw(&arguments);
-    return true;
 }
 
-static bool zero(const Call *call, Error *error) {
-    (void)error;
+static void zero(Call *call) {
     enum { BLOCK = 1 << 16 };
     float *out = call->out[0];
     int64_t n = call->operation->elements.n;
 #pragma omp parallel for schedule(static)
     for (int64_t first = 0; first < n; first += BLOCK)
         memset(out + first, 0, sizeof *out * (size_t)(n - first < BLOCK ? n - first : BLOCK));
-    return true;
 }
 
-static bool (*const runners[OPERATION_KINDS])(const Call *call, Error *error) = {
+static void (*const runners[OPERATION_KINDS])(Call *call) = {
     [OP_EMBEDDING_FORWARD] = embedding_forward,
     [OP_EMBEDDING_BACKWARD] = embedding_backward,
     [OP_RMSNORM_FORWARD] = rmsnorm_forward,
@@ -177,10 +151,12 @@ bool run_operation(Executor *executor, int index, const StepScalars *scalars, Er
     const Operation *operation = &executor->program->operations[index];
     Call call = {.kernels = executor->kernels, .operation = operation, .scalars = scalars,
                  .matmul = executor->matmuls[index],
-                 .workspace = operand_address(executor, operation->workspace)};
+                 .workspace = operand_address(executor, operation->workspace),
+                 .done = true, .error = error};
     for (int i = 0; i < OPERATION_OUTPUTS; i++)
         call.out[i] = operand_address(executor, operation->outputs[i]);
     for (int i = 0; i < OPERATION_INPUTS; i++)
         call.in[i] = operand_address(executor, operation->inputs[i]);
-    return runners[operation->kind](&call, error);
+    runners[operation->kind](&call);
+    return call.done;
 }

@@ -1,0 +1,86 @@
+#include "eval/inference.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cpu/backend.h"
+#include "model/parameters.h"
+
+/* Tokens whose logits are held at a time, and prompt tokens taken at a time. */
+enum { LOGIT_CHUNK = 256, PREFILL = 64 };
+
+static bool write_program(LoadedModel *model, const InferenceSettings *settings, Error *error) {
+    const Model *architecture = model_find(&model->config, error);
+    if (!architecture) return false;
+    Program *program = &model->program;
+    ModelSettings sizes = {.micro_batch = settings->micro_batch, .logit_chunk = LOGIT_CHUNK,
+                           .context = settings->context, .document_mask = true,
+                           .prefill = settings->context < PREFILL ? settings->context : PREFILL};
+    int64_t T = model->config.sequence_length;
+    int64_t positions = settings->context > T ? settings->context : T;
+    program_init(program, settings->storage);
+    architecture->declare(program, &model->config);
+    program_make_weight_buffers(program, false);
+    model_make_inputs(program, &model->config, settings->micro_batch, positions);
+    if (settings->micro_batch) architecture->write_evaluation(program, &model->config, &sizes);
+    if (settings->context) architecture->write_generation(program, &model->config, &sizes);
+    return program_finish(program, error) && layout_program(program, model->inference.backend, error);
+}
+
+static bool load_weights(LoadedModel *model, const char *checkpoint, Error *error) {
+    char *path = path_join(checkpoint, "model.safetensors", error);
+    Safetensors file;
+    bool done = path && safetensors_open(&file, path, error);
+    if (done) {
+        done = parameters_load(model->inference.backend, model->inference.executor, &model->program, &file,
+                               path, error);
+        safetensors_close(&file);
+    }
+    free(path);
+    return done;
+}
+
+/* A checkpoint may lack a tokenizer: then token ids still work. A broken one is an error. */
+static bool open_tokenizer(LoadedModel *model, const char *checkpoint, Error *error) {
+    char *path = path_join(checkpoint, "tokenizer.json", error);
+    bool done = path != NULL;
+    if (path && path_exists(path)) {
+        model->tokenizer = tokenizer_open(path, error);
+        done = model->tokenizer != NULL;
+    }
+    free(path);
+    return done;
+}
+
+bool model_open(LoadedModel *model, const char *checkpoint, const InferenceSettings *settings,
+                Error *error) {
+    *model = (LoadedModel){.inference.backend = &backend_cpu};
+    bool done = path_is_directory(checkpoint)
+                    ? model_config_load(&model->config, checkpoint, error)
+                    : fail(error, "checkpoint %s is not a directory", checkpoint);
+    if (!done) return false;
+    if (settings->sequence_length) model->config.sequence_length = settings->sequence_length;
+    Inference *inference = &model->inference;
+    inference->program = &model->program;
+    done = model_config_check(&model->config, error) && open_tokenizer(model, checkpoint, error) &&
+           write_program(model, settings, error) &&
+           (inference->executor = inference->backend->open(&model->program, error)) &&
+           load_weights(model, checkpoint, error);
+    inference->tokenizer = model->tokenizer;
+    if (done) {
+        const Program *program = &model->program;
+        int64_t D = model->config.head_dim, positions = program->buffers[program->cos_sin].elements / D;
+        float *table = inference->backend->view(inference->executor, program->cos_sin);
+        model_rope_table(table, positions, D, model->config.rope_theta);
+    } else {
+        model_close(model);
+    }
+    return done;
+}
+
+void model_close(LoadedModel *model) {
+    if (model->inference.executor) model->inference.backend->close(model->inference.executor);
+    tokenizer_free(model->tokenizer);
+    program_free(&model->program);
+    *model = (LoadedModel){0};
+}

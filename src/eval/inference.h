@@ -1,0 +1,37 @@
+/* A checkpoint made ready to run: for losses of given text, and for generation. */
+#ifndef HEARTH_EVAL_INFERENCE_H
+#define HEARTH_EVAL_INFERENCE_H
+
+#include "model/model.h"
+#include "step/backend.h"
+#include "text/tokenizer.h"
+
+typedef struct InferenceSettings {
+    int64_t sequence_length; /* T of evaluation; 0 = the model's own */
+    int64_t micro_batch;     /* B of evaluation; 0 = no evaluation section */
+    int64_t context;         /* tokens that generation can hold; 0 = no generation sections */
+    Dtype storage;           /* fp32 or bf16 */
+} InferenceSettings;
+
+/* What evaluation and generation run on. The trainer fills one from its own program. */
+typedef struct Inference {
+    const Backend *backend;
+    const Program *program;
+    Executor *executor;
+    const Tokenizer *tokenizer; /* NULL when the checkpoint has none */
+} Inference;
+
+typedef struct LoadedModel {
+    ModelConfig config;
+    Program program;
+    Tokenizer *tokenizer;
+    Inference inference; /* points into this structure, which must not move */
+} LoadedModel;
+
+/* Opens a Hugging Face model directory: config.json, model.safetensors, tokenizer files if there are any.
+ * A run directory stands for its latest checkpoint. */
+bool model_open(LoadedModel *model, const char *checkpoint, const InferenceSettings *settings,
+                Error *error);
+void model_close(LoadedModel *model);
+
+#endif
