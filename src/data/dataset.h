@@ -1,6 +1,6 @@
 /* A dataset on disk: token shards of each split, and dataset.json that describes them.
  *
- * DIRECTORY/dataset.json, train_000000.bin…, val_000000.bin…, train_documents.bin, val_documents.bin
+ * DIRECTORY/dataset.json, train_000000.bin…, val_000000.bin…, train_documents.u64, val_documents.u64
  * (where each document begins: uint64 token positions), and a copy of the tokenizer.
  * Shards are llm.c's: 256 int32 of header (magic 20240520, version 1, count), then uint16 tokens; or
  * magic 20240801, version 7, then uint32 tokens when the vocabulary exceeds 65,536. A document starts
