@@ -1,0 +1,114 @@
+#include "text/pattern.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+/* The published split patterns. gpt2: OpenAI's GPT-2 release; gpt4: cl100k_base; o200k: o200k_base;
+ * nanochat: as gpt4, with numbers of at most two digits. */
+static const struct {
+    const char *name, *expression;
+} patterns[] = {
+    {"gpt2", "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"},
+    {"gpt4", "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}"
+             "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"},
+    {"nanochat", "'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}+|\\p{N}{1,2}"
+                 "| ?[^\\s\\p{L}\\p{N}]++[\\r\\n]*|\\s*[\\r\\n]|\\s+(?!\\S)|\\s+"},
+    {"o200k",
+     "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]*[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]+"
+     "(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+     "|[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]+[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]*"
+     "(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+     "|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"},
+};
+enum { PATTERNS = sizeof patterns / sizeof *patterns };
+
+/* A regular expression may be slow without end or deep without bound; these stop it with an error. */
+enum { MATCH_LIMIT = 100000000, HEAP_LIMIT_KIB = 64 << 10 };
+
+const char *pattern_expression(const char *text) {
+    for (int i = 0; i < PATTERNS; i++)
+        if (!strcmp(text, patterns[i].name)) return patterns[i].expression;
+    return text;
+}
+
+/* PCRE2's \s also takes U+180E, which has not been white space since Unicode 6.3: say it by property. */
+static bool translate(const char *text, Bytes *out, Error *error) {
+    bool done = true;
+    for (; done && *text; text++) {
+        if (*text != '\\' || !text[1]) {
+            done = bytes_append(out, text, 1, error);
+            continue;
+        }
+        text++;
+        if (*text == 's') done = bytes_append(out, "\\p{White_Space}", 15, error);
+        else if (*text == 'S') done = bytes_append(out, "\\P{White_Space}", 15, error);
+        else done = bytes_append(out, text - 1, 2, error);
+    }
+    return done;
+}
+
+static pcre2_code *compile(const char *text, Error *error) {
+    Bytes translated = {0};
+    pcre2_code *code = NULL;
+    if (translate(text, &translated, error)) {
+        int problem;
+        PCRE2_SIZE offset;
+        uint32_t options = PCRE2_UTF | PCRE2_UCP | PCRE2_DOLLAR_ENDONLY | PCRE2_NEVER_BACKSLASH_C;
+        const uint8_t *data = translated.size ? translated.data : (const uint8_t *)"";
+        code = pcre2_compile(data, translated.size, options, &problem, &offset, NULL);
+        if (code) {
+            pcre2_jit_compile(code, PCRE2_JIT_COMPLETE); /* without it the interpreter runs */
+        } else {
+            PCRE2_UCHAR reason[128];
+            pcre2_get_error_message(problem, reason, sizeof reason);
+            fail(error, "'%.300s' is neither the name of a split pattern (gpt2, gpt4, nanochat, "
+                        "o200k) nor a regular expression: %s", text, (const char *)reason);
+        }
+    }
+    bytes_free(&translated);
+    return code;
+}
+
+Pattern *pattern_compile(const char *text, Error *error) {
+    Pattern *pattern = allocate(1, sizeof *pattern, error);
+    if (!pattern) return NULL;
+    text = pattern_expression(text);
+    for (int i = 0; i < PATTERNS; i++)
+        if (!strcmp(text, patterns[i].expression)) pattern->named = true;
+    pattern->text = copy_string(text, error);
+    pattern->code = pattern->text ? compile(text, error) : NULL;
+    pattern->limits = pattern->code ? pcre2_match_context_create(NULL) : NULL;
+    if (!pattern->limits) {
+        if (pattern->code) fail_memory(error, sizeof(void *));
+        pattern_free(pattern);
+        return NULL;
+    }
+    pcre2_set_match_limit(pattern->limits, MATCH_LIMIT);
+    pcre2_set_heap_limit(pattern->limits, HEAP_LIMIT_KIB);
+    return pattern;
+}
+
+void pattern_free(Pattern *pattern) {
+    if (!pattern) return;
+    pcre2_match_context_free(pattern->limits);
+    pcre2_code_free(pattern->code);
+    free(pattern->text);
+    free(pattern);
+}
+
+const char *pattern_text(const Pattern *pattern) {
+    return pattern->text;
+}
+
+static bool is_letter_or_digit(uint8_t byte) {
+    return (byte >= '0' && byte <= '9') || (byte >= 'A' && byte <= 'Z') ||
+           (byte >= 'a' && byte <= 'z');
+}
+
+/* In every named pattern a letter or digit ends its piece before a line feed, and no lookahead but the
+ * one after white space crosses it. */
+bool pattern_cuts(const Pattern *pattern, const uint8_t *text, size_t position) {
+    return pattern->named && text[position] == '\n' && is_letter_or_digit(text[position - 1]);
+}
