@@ -1,0 +1,115 @@
+/* AdamW (Loshchilov and Hutter, arXiv 1711.05101), with the bias correction of torch.optim.AdamW.
+ *
+ * Moments are widened to fp32 a block at a time, used at that precision for the update, and only then
+ * rounded back to their format, as in arXiv 2110.02861: a second moment that rounds to zero has not been
+ * divided by. This file is compiled without fused multiply-add, so that every instance gives the same
+ * bits. */
+#include "cpu/kernels/instance.h"
+#include "cpu/kernels/row.h"
+
+#include <math.h>
+
+#include "base/random.h"
+
+typedef struct Update {
+    float gradient_scale, beta1, beta2, one_minus_beta1, one_minus_beta2;
+    float decay, step_size, root_correction, epsilon;
+} Update;
+
+static Update update_of(const AdamwArguments *a) {
+    double beta1 = (double)a->beta1, beta2 = (double)a->beta2, steps = (double)a->step;
+    return (Update){
+        .gradient_scale = a->gradient_scale,
+        .beta1 = a->beta1,
+        .beta2 = a->beta2,
+        .one_minus_beta1 = (float)(1 - beta1),
+        .one_minus_beta2 = (float)(1 - beta2),
+        .decay = (float)(1 - (double)a->learning_rate * (double)a->weight_decay),
+        .step_size = (float)((double)a->learning_rate / (1 - pow(beta1, steps))),
+        .root_correction = (float)(1 / sqrt(1 - pow(beta2, steps))),
+        .epsilon = a->epsilon,
+    };
+}
+
+/* Elements start .. start + count of the parameters; m and v are their moments. */
+static void update_block(const AdamwArguments *a, const Update *u, float *m, float *v, int64_t start,
+                         int64_t count) {
+    float *master = a->master + start;
+    Storage *working = a->working && a->working != a->master ? (Storage *)a->working + start : NULL;
+    for (int64_t i = 0; i < count; i += W) {
+        vfloat g = row_load_f32(a->gradient + start, i, count) * splat(u->gradient_scale);
+        vfloat mean = row_load_f32(m, i, count) * splat(u->beta1) + g * splat(u->one_minus_beta1);
+        vfloat square = row_load_f32(v, i, count) * splat(u->beta2) + g * g * splat(u->one_minus_beta2);
+        vfloat root = vsqrt(square) * splat(u->root_correction) + splat(u->epsilon);
+        vfloat p = row_load_f32(master, i, count) * splat(u->decay);
+        p = p - mean * splat(u->step_size) / root;
+        row_store_f32(m, i, count, mean);
+        row_store_f32(v, i, count, square);
+        row_store_f32(master, i, count, p);
+        if (working) row_store(working, i, count, p);
+    }
+}
+
+/* words[i] = random_u32(seed, stream, index + i), i < STATE_BLOCK, for an index that is a multiple of
+ * STATE_BLOCK: Philox4x32-10 as in base/random.c, with blocks across the lanes. */
+static void random_words(uint32_t words[STATE_BLOCK], uint64_t seed, uint64_t stream, uint64_t index) {
+#pragma omp simd
+    for (uint32_t block = 0; block < STATE_BLOCK / 4; block++) {
+        uint32_t c0 = (uint32_t)(index / 4) + block, c1 = (uint32_t)(index / 4 >> 32);
+        uint32_t c2 = (uint32_t)stream, c3 = (uint32_t)(stream >> 32);
+        uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
+        for (int round = 0; round < 10; round++) {
+            uint64_t p0 = (uint64_t)0xD2511F53u * c0, p1 = (uint64_t)0xCD9E8D57u * c2;
+            c0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0;
+            c1 = (uint32_t)p1;
+            c2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1;
+            c3 = (uint32_t)p0;
+            k0 += 0x9E3779B9u;
+            k1 += 0xBB67AE85u;
+        }
+        words[4 * block] = c0, words[4 * block + 1] = c1;
+        words[4 * block + 2] = c2, words[4 * block + 3] = c3;
+    }
+}
+
+static void update_block_bf16(const AdamwArguments *a, const Update *u, int64_t start, int64_t count) {
+    float m[STATE_BLOCK], v[STATE_BLOCK];
+    uint32_t words[STATE_BLOCK];
+    bf16 *moment1 = (bf16 *)a->moment1 + start, *moment2 = (bf16 *)a->moment2 + start;
+    for (int64_t i = 0; i < count; i++) {
+        m[i] = bf16_to_float(moment1[i]);
+        v[i] = bf16_to_float(moment2[i]);
+    }
+    update_block(a, u, m, v, start, count);
+    /* 2^40 elements before the next step's numbers; one word serves both moments, 16 bits each. */
+    random_words(words, a->seed, random_stream(RANDOM_ROUND, a->tensor),
+                 ((uint64_t)a->step << 40) + (uint64_t)start);
+    for (int64_t i = 0; i < count; i++) {
+        moment1[i] = bf16_stochastic(m[i], words[i]);
+        moment2[i] = bf16_stochastic(v[i], words[i] << 16);
+    }
+}
+
+static void update_block_8bit(const AdamwArguments *a, const Update *u, int64_t start, int64_t count) {
+    float m[STATE_BLOCK], v[STATE_BLOCK];
+    uint8_t *codes1 = (uint8_t *)a->moment1 + start, *codes2 = (uint8_t *)a->moment2 + start;
+    float *absmax1 = a->absmax1 + start / STATE_BLOCK, *absmax2 = a->absmax2 + start / STATE_BLOCK;
+    state_dequantize(m, codes1, *absmax1, count, 1);
+    state_dequantize(v, codes2, *absmax2, count, 0);
+    update_block(a, u, m, v, start, count);
+    state_quantize(codes1, absmax1, m, count, 1);
+    state_quantize(codes2, absmax2, v, count, 0);
+}
+
+void KERNEL(adamw)(const AdamwArguments *a) {
+    const Update update = update_of(a);
+#pragma omp parallel for schedule(static)
+    for (int64_t start = 0; start < a->n; start += STATE_BLOCK) {
+        int64_t count = a->n - start < STATE_BLOCK ? a->n - start : STATE_BLOCK;
+        if (a->format == STATE_BF16) update_block_bf16(a, &update, start, count);
+        else if (a->format == STATE_8BIT) update_block_8bit(a, &update, start, count);
+        else
+            update_block(a, &update, (float *)a->moment1 + start, (float *)a->moment2 + start, start,
+                         count);
+    }
+}

@@ -1,0 +1,29 @@
+/* Walking a row of C numbers a vector at a time, the last one possibly in part:
+ *
+ *     for (int64_t c = 0; c < C; c += W) row_store(out, c, C, 2 * row_load(x, c, C));
+ *
+ * Lanes beyond the end are loaded as zero and not stored. */
+#ifndef HEARTH_CPU_KERNELS_ROW_H
+#define HEARTH_CPU_KERNELS_ROW_H
+
+#include "cpu/vector.h"
+
+static inline vfloat row_load(const Storage *row, int64_t c, int64_t C) {
+    return c + W <= C ? vload(row + c) : vload_part(row + c, C - c);
+}
+
+static inline void row_store(Storage *row, int64_t c, int64_t C, vfloat x) {
+    if (c + W <= C) vstore(row + c, x);
+    else vstore_part(row + c, x, C - c);
+}
+
+static inline vfloat row_load_f32(const float *row, int64_t c, int64_t C) {
+    return c + W <= C ? vload_f32(row + c) : vload_f32_part(row + c, C - c);
+}
+
+static inline void row_store_f32(float *row, int64_t c, int64_t C, vfloat x) {
+    if (c + W <= C) vstore_f32(row + c, x);
+    else vstore_f32_part(row + c, x, C - c);
+}
+
+#endif
