@@ -65,16 +65,11 @@ bool model_open(LoadedModel *model, const char *checkpoint, const InferenceSetti
     done = model_config_check(&model->config, error) && open_tokenizer(model, checkpoint, error) &&
            write_program(model, settings, error) &&
            (inference->executor = inference->backend->open(&model->program, error)) &&
+           model_fill_tables(inference->backend, inference->executor, &model->program, &model->config,
+                             error) &&
            load_weights(model, checkpoint, error);
     inference->tokenizer = model->tokenizer;
-    if (done) {
-        const Program *program = &model->program;
-        int64_t D = model->config.head_dim, positions = program->buffers[program->cos_sin].elements / D;
-        float *table = inference->backend->view(inference->executor, program->cos_sin);
-        model_rope_table(table, positions, D, model->config.rope_theta);
-    } else {
-        model_close(model);
-    }
+    if (!done) model_close(model);
     return done;
 }
 

@@ -53,6 +53,17 @@ static float *make_scratch(const Program *program, bf16 **rounded, Error *error)
     return values;
 }
 
+bool model_fill_tables(const Backend *backend, Executor *executor, const Program *program,
+                       const ModelConfig *config, Error *error) {
+    int64_t elements = program->buffers[program->cos_sin].elements;
+    float *table = allocate((size_t)elements, sizeof *table, error);
+    if (!table) return false;
+    model_rope_table(table, elements / config->head_dim, config->head_dim, config->rope_theta);
+    backend->upload(executor, program->cos_sin, 0, table, elements * 4);
+    free(table);
+    return true;
+}
+
 bool parameters_initialise(const Backend *backend, Executor *executor, const Program *program,
                            uint64_t seed, Error *error) {
     bf16 *rounded;

@@ -3,7 +3,12 @@
 #define HEARTH_MODEL_PARAMETERS_H
 
 #include "files/safetensors.h"
+#include "model/config.h"
 #include "step/backend.h"
+
+/* Fills the tables that operations read but nothing changes: the rotary table. */
+bool model_fill_tables(const Backend *backend, Executor *executor, const Program *program,
+                       const ModelConfig *config, Error *error);
 
 /* Sets every parameter (masters and working copies) to its initial value: a function of the seed. */
 bool parameters_initialise(const Backend *backend, Executor *executor, const Program *program,

@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "step/backend.h"
+#include "step/planner.h"
 
 enum { ALIGNMENT = 256 };
 
@@ -153,6 +154,31 @@ static int64_t place_transient(Program *program, const int *leader, Placed *item
         program->buffers[b].offset = program->buffers[leader[b]].offset;
     share_peak(program, placed, count, extent);
     return extent;
+}
+
+int64_t program_live_bytes(Program *program, Error *error) {
+    int *leader = allocate((size_t)program->buffer_count, sizeof *leader, error);
+    int64_t *change = leader ? allocate((size_t)program->operation_count + 1, sizeof *change, error) : NULL;
+    int64_t persistent = 0, alive = 0, most = 0;
+    if (change) {
+        find_lifetimes(program);
+        join_in_place(program, leader);
+        for (int b = 0; b < program->buffer_count; b++) {
+            const Buffer *buffer = &program->buffers[b];
+            if (buffer_is_persistent(buffer)) persistent += buffer_bytes(buffer);
+            if (buffer_is_persistent(buffer) || leader[b] != b || buffer->first_use < 0) continue;
+            change[buffer->first_use] += buffer_bytes(buffer);
+            change[buffer->last_use + 1] -= buffer_bytes(buffer);
+        }
+        for (int o = 0; o < program->operation_count; o++) {
+            alive += change[o];
+            if (alive > most) most = alive;
+        }
+    }
+    free(leader);
+    bool done = change != NULL;
+    free(change);
+    return done ? persistent + most : -1;
 }
 
 bool layout_program(Program *program, const Backend *backend, Error *error) {

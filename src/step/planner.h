@@ -1,0 +1,46 @@
+/* The planner: chooses micro-batch, recompute, logit chunk and optimizer state so that the step fits the
+ * memory and is predicted fastest. */
+#ifndef HEARTH_STEP_PLANNER_H
+#define HEARTH_STEP_PLANNER_H
+
+#include "step/backend.h"
+#include "step/recompute.h"
+
+typedef struct PlanChoice {
+    int64_t micro_batch; /* rows of T tokens */
+    RecomputeLevel recompute;
+    int64_t logit_chunk; /* tokens */
+    StateFormat state;
+} PlanChoice;
+
+typedef struct PlanRequest {
+    const Backend *backend;
+    const Device *device;
+    int64_t memory; /* bytes that the arena may take */
+    int64_t rows;   /* sequences of an optimizer step */
+    int64_t sequence_length;
+
+    /* What is fixed; 0 or -1 leaves it to the planner. */
+    int64_t micro_batch, logit_chunk;
+    int recompute, state;
+
+    /* Writes the whole program for a choice, all but the recompute. */
+    bool (*write)(Program *program, const PlanChoice *choice, void *context, Error *error);
+    void *context;
+} PlanRequest;
+
+typedef struct Plan {
+    PlanChoice choice;
+    double seconds; /* predicted, of an optimizer step */
+} Plan;
+
+/* Chooses and leaves the laid-out program in *program (program_free() it). The optimizer state is kept in
+ * the most exact format with which anything fits. When nothing does, the error says what the smallest
+ * plan takes and what would help. */
+bool plan_step(const PlanRequest *request, Plan *plan, Program *program, Error *error);
+
+/* Bytes alive at the worst moment, before workspaces and gaps: a lower bound of the arena.
+ * Sets the lifetimes. -1 with an error. */
+int64_t program_live_bytes(Program *program, Error *error);
+
+#endif
