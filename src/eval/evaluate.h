@@ -1,0 +1,21 @@
+/* Loss and bits per byte. */
+#ifndef HEARTH_EVAL_EVALUATE_H
+#define HEARTH_EVAL_EVALUATE_H
+
+#include "data/loader.h"
+#include "eval/inference.h"
+
+typedef struct Evaluation {
+    double loss;    /* mean over the counted targets, in nats */
+    double bpb;     /* nats over targets that have bytes / (ln 2 * those bytes); NaN without a tokenizer.
+                       Special tokens have no bytes and are left out. */
+    int64_t tokens; /* targets counted in the loss */
+    int64_t bytes;
+} Evaluation;
+
+/* Over the split's rows in order, from the first, at most about `tokens` of them (0 = all), with the
+ * program's evaluation section. The same rows every time. `progress` shows how far it is. */
+bool evaluate_dataset(const Inference *inference, const Dataset *dataset, Split split, Packing packing,
+                      int64_t tokens, bool progress, Evaluation *result, Error *error);
+
+#endif

@@ -1,0 +1,20 @@
+/* Generation: tokens after a prompt, through the program's prefill and decode sections. */
+#ifndef HEARTH_EVAL_GENERATE_H
+#define HEARTH_EVAL_GENERATE_H
+
+#include "eval/inference.h"
+#include "eval/sampler.h"
+
+typedef struct Generation {
+    const uint32_t *prompt; /* at least one token */
+    int64_t prompt_count;
+    int64_t max_tokens;     /* generated at most; prompt and these must fit the context */
+    int64_t end_token;      /* generation ends with it (it is not reported); -1 = none */
+    /* Called with each new token; false ends the generation. */
+    bool (*token)(void *context, uint32_t id);
+    void *context;
+} Generation;
+
+bool generate(const Inference *inference, Sampler *sampler, const Generation *generation, Error *error);
+
+#endif
