@@ -30,13 +30,31 @@ json_t *json_read_file(const char *path, size_t limit, Error *error) {
     return root;
 }
 
+typedef struct TextSink {
+    Bytes *out;
+    bool failed;
+    Error *error;
+} TextSink;
+
+static int append_text(const char *text, size_t size, void *data) {
+    TextSink *sink = data;
+    if (!sink->failed) sink->failed = !bytes_append(sink->out, text, size, sink->error);
+    return sink->failed ? -1 : 0;
+}
+
+bool json_to_text(Bytes *out, const json_t *value, size_t flags, Error *error) {
+    TextSink sink = {.out = out, .error = error};
+    bool done = json_dump_callback(value, append_text, &sink, flags) == 0;
+    if (sink.failed) return false;
+    return done || fail(error, "a value has no JSON form, or memory is exhausted");
+}
+
 bool json_write_file(const char *path, const json_t *value, Error *error) {
-    char *text = json_dumps(value, JSON_INDENT(2));
-    if (!text) return fail(error, "cannot write %s: a value in it has no JSON form", path);
-    size_t size = strlen(text);
-    text[size] = '\n'; /* takes the place of the NUL, which is not written */
-    bool done = file_write(path, text, size + 1, error);
-    free(text);
+    Bytes text = {0};
+    bool done = json_to_text(&text, value, JSON_INDENT(2), error) && bytes_append(&text, "\n", 1, error);
+    if (!done) fail_within(error, "cannot write %s", path);
+    done = done && file_write(path, text.data, text.size, error);
+    bytes_free(&text);
     return done;
 }
 

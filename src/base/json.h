@@ -7,12 +7,17 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/memory.h"
 
 /* Reads a file of at most `limit` bytes whose root is an object. Release with json_decref(). */
 json_t *json_read_file(const char *path, size_t limit, Error *error);
 
 /* The same from memory; `name` stands for the file in messages. */
 json_t *json_read_bytes(const char *name, const void *data, size_t size, Error *error);
+
+/* Appends the text of the value, with jansson's flags. (json_dumps() overlooks some failures to
+ * allocate and then returns text with parts missing.) */
+bool json_to_text(Bytes *out, const json_t *value, size_t flags, Error *error);
 
 /* Writes atomically, indented, keys in the order they were set, with a final newline. */
 bool json_write_file(const char *path, const json_t *value, Error *error);

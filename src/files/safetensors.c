@@ -224,42 +224,39 @@ static bool add_entry(json_t *header, const Tensor *tensor, size_t *offset, Erro
     return done || fail(error, "the name is not UTF-8 or memory is exhausted");
 }
 
-static char *header_text(const Tensor *tensors, int count, const char *const *metadata,
-                         Error *error) {
+static bool header_text(Bytes *text, const Tensor *tensors, int count, const char *const *metadata,
+                        Error *error) {
     json_t *header = json_object();
     size_t offset = 0;
-    char *text = NULL;
     bool done = header ? add_metadata(header, metadata, error) : fail(error, "out of memory");
     for (int i = 0; done && i < count; i++) {
         done = add_entry(header, &tensors[i], &offset, error);
         if (!done) fail_within(error, "tensor \"%.100s\"", tensors[i].name);
     }
-    if (done) {
-        text = json_dumps(header, JSON_COMPACT);
-        if (!text) fail(error, "out of memory");
-    }
+    done = done && json_to_text(text, header, JSON_COMPACT, error);
     json_decref(header);
-    return text;
+    size_t padding = (8 - text->size % 8) % 8; /* the length before it is 8 bytes */
+    done = done && bytes_append(text, "       ", padding, error);
+    if (done && text->size > HEADER_BYTES_MAX)
+        done = fail(error, "a header of %zu bytes exceeds the limit of 100 MB", text->size);
+    return done;
 }
 
-static bool write_header(FileWriter *writer, const char *text, Error *error) {
-    size_t size = strlen(text), padding = (8 - size % 8) % 8; /* the length before it is 8 bytes */
-    if (size + padding > HEADER_BYTES_MAX)
-        return fail(error, "a header of %zu bytes exceeds the limit of 100 MB", size);
+static bool write_header(FileWriter *writer, const Bytes *text, Error *error) {
     uint8_t length[LENGTH_BYTES];
-    for (int i = 0; i < LENGTH_BYTES; i++) length[i] = (uint8_t)((uint64_t)(size + padding) >> (8 * i));
+    for (int i = 0; i < LENGTH_BYTES; i++) length[i] = (uint8_t)((uint64_t)text->size >> (8 * i));
     return file_writer_write(writer, length, sizeof length, error) &&
-           file_writer_write(writer, text, size, error) &&
-           file_writer_write(writer, "       ", padding, error);
+           file_writer_write(writer, text->data, text->size, error);
 }
 
 bool safetensors_write(const char *path, const Tensor *tensors, int count,
                        const char *const *metadata, char sha256[SHA256_TEXT], Error *error) {
-    char *text = header_text(tensors, count, metadata, error);
-    if (!text) return fail_within(error, "cannot write %s", path);
-    FileWriter *writer = file_writer_open(path, error);
-    bool done = writer && write_header(writer, text, error);
-    free(text);
+    Bytes text = {0};
+    FileWriter *writer = NULL;
+    bool done = header_text(&text, tensors, count, metadata, error) ||
+                fail_within(error, "cannot write %s", path);
+    done = done && (writer = file_writer_open(path, error)) && write_header(writer, &text, error);
+    bytes_free(&text);
     for (int i = 0; done && i < count; i++)
         done = file_writer_write(writer, tensors[i].data, tensors[i].bytes, error);
     if (done) return file_writer_commit(writer, sha256, error);

@@ -49,12 +49,11 @@ static bool write_bytes(Draft *draft, const char *name, const void *data, size_t
 }
 
 static bool write_json(Draft *draft, const char *name, const json_t *value, Error *error) {
-    char *text = json_dumps(value, JSON_INDENT(2));
-    if (!text) return fail(error, "%s/%s has no JSON form", draft->directory, name);
-    size_t size = strlen(text);
-    text[size] = '\n'; /* takes the place of the NUL, which is not written */
-    bool done = write_bytes(draft, name, text, size + 1, error);
-    free(text);
+    Bytes text = {0};
+    bool done = json_to_text(&text, value, JSON_INDENT(2), error) &&
+                bytes_append(&text, "\n", 1, error) &&
+                write_bytes(draft, name, text.data, text.size, error);
+    bytes_free(&text);
     return done;
 }
 
@@ -222,10 +221,10 @@ static bool open_for_resume(Checkpoint *checkpoint, const char *path, Error *err
 static bool open_weights(Checkpoint *checkpoint, const char *path, Error *error) {
     if (!path_is_directory(path))
         return fail(error, "%s is not a checkpoint: there is no such directory", path);
-    if (!exists_in(path, model_file) && exists_in(path, "model.safetensors.index.json"))
-        return fail(error, "%s holds weights split over several files; save them as one %s", path,
-                    model_file);
-    return open_tensors(&checkpoint->model, path, model_file, error);
+    if (open_tensors(&checkpoint->model, path, model_file, error)) return true;
+    if (exists_in(path, "model.safetensors.index.json"))
+        fail(error, "%s holds weights split over several files; save them as one %s", path, model_file);
+    return false;
 }
 
 bool checkpoint_open(Checkpoint *checkpoint, const char *path, CheckpointUse use, Error *error) {

@@ -150,8 +150,7 @@ static void wrong_tensors_are_not_written(void **state) {
     assert_false(path_exists(path));
 }
 
-static void every_failure_leaves_the_old_file(void **state) {
-    (void)state;
+static void fail_every_call(FaultEffect effect) {
     const char *path = test_path("faults.safetensors");
     Tensor old = make((char[]){"w"}, TENSOR_F32, 2, 3, weights);
     Tensor new = make((char[]){"w"}, TENSOR_U8, 1, 3, codes);
@@ -159,7 +158,7 @@ static void every_failure_leaves_the_old_file(void **state) {
     int64_t call = 1;
     for (;; call++) {
         assert_done(safetensors_write(path, &old, 1, NULL, NULL, &error), error);
-        faults_arm(FAULTS_ALL, FAULT_LASTING, call);
+        faults_arm(FAULTS_ALL, effect, call);
         bool done = safetensors_write(path, &new, 1, NULL, NULL, &error);
         bool reached = faults_disarm();
         assert_int_equal(done, !reached);
@@ -170,6 +169,12 @@ static void every_failure_leaves_the_old_file(void **state) {
         if (!reached) break;
     }
     assert_true(call > 10);
+}
+
+static void every_failure_leaves_the_old_file(void **state) {
+    (void)state;
+    fail_every_call(FAULT_ONCE);
+    fail_every_call(FAULT_LASTING);
 }
 
 static void every_failure_to_read_is_an_error(void **state) {
