@@ -1,8 +1,9 @@
-/* Loss and bits per byte. */
+/* Loss, and bits per byte, which compares models whatever their tokenizers. */
 #ifndef HEARTH_EVAL_EVALUATE_H
 #define HEARTH_EVAL_EVALUATE_H
 
 #include "data/loader.h"
+#include "data/reader.h"
 #include "eval/inference.h"
 
 typedef struct Evaluation {
@@ -17,5 +18,11 @@ typedef struct Evaluation {
  * program's evaluation section. The same rows every time. `progress` shows how far it is. */
 bool evaluate_dataset(const Inference *inference, const Dataset *dataset, Split split, Packing packing,
                       int64_t tokens, bool progress, Evaluation *result, Error *error);
+
+/* Over documents of text, each after the tokenizer's separator (without one a document's first token has
+ * nothing to be predicted from and is not counted). Documents share rows of T; where one goes on in the
+ * next row, that row repeats its last T/2 tokens, so that every token is predicted from at least as many
+ * where there are. Always shows how far it is. */
+bool evaluate_text(const Inference *inference, Reader *reader, Evaluation *result, Error *error);
 
 #endif

@@ -15,6 +15,7 @@ typedef struct Generation {
     void *context;
 } Generation;
 
+/* The sampler's vocabulary may be smaller than the model's: then the ids beyond are never drawn. */
 bool generate(const Inference *inference, Sampler *sampler, const Generation *generation, Error *error);
 
 #endif
