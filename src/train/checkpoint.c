@@ -1,5 +1,6 @@
 #include "train/checkpoint.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -151,11 +152,9 @@ static json_t *read_json(const char *directory, const char *name, Error *error) 
 }
 
 static bool exists_in(const char *directory, const char *name) {
-    Error ignored;
-    char *path = path_join(directory, name, &ignored);
-    bool exists = path && path_exists(path);
-    free(path);
-    return exists;
+    char path[PATH_MAX];
+    int length = snprintf(path, sizeof path, "%s/%s", directory, name);
+    return length < (int)sizeof path && path_exists(path);
 }
 
 static bool verify_file(const char *path, const json_t *entry, bool checksums, Error *error) {
@@ -207,13 +206,13 @@ static bool open_tensors(Safetensors *file, const char *directory, const char *n
     return done;
 }
 
+/* What the weights alone do not hold. */
 static bool open_for_resume(Checkpoint *checkpoint, const char *path, Error *error) {
     static const char *const needed[] = {manifest_file, optimizer_file, state_file};
     for (int i = 0; i < 3; i++)
         if (!exists_in(path, needed[i]))
             return fail(error, "%s has no %s: it can be evaluated or started from, but a run cannot be "
                         "resumed from it", path, needed[i]);
-    if (!checkpoint_verify(path, true, error)) return false;
     checkpoint->state = read_json(path, state_file, error);
     return checkpoint->state && open_tensors(&checkpoint->optimizer, path, optimizer_file, error);
 }
@@ -229,10 +228,10 @@ static bool open_weights(Checkpoint *checkpoint, const char *path, Error *error)
 
 bool checkpoint_open(Checkpoint *checkpoint, const char *path, CheckpointUse use, Error *error) {
     *checkpoint = (Checkpoint){0};
-    bool done = true;
-    if (use == CHECKPOINT_RESUME) done = open_for_resume(checkpoint, path, error);
-    else if (exists_in(path, manifest_file)) done = checkpoint_verify(path, false, error);
-    if (done && open_weights(checkpoint, path, error)) return true;
+    if ((!exists_in(path, manifest_file) || checkpoint_verify(path, false, error)) &&
+        open_weights(checkpoint, path, error) &&
+        (use != CHECKPOINT_RESUME || open_for_resume(checkpoint, path, error)))
+        return true;
     checkpoint_close(checkpoint);
     return false;
 }

@@ -37,7 +37,7 @@ bool checkpoint_verify(const char *path, bool checksums, Error *error);
 
 typedef enum CheckpointUse {
     CHECKPOINT_WEIGHTS, /* to evaluate, generate or start from; any Hugging Face directory will do */
-    CHECKPOINT_RESUME,  /* to continue exactly: everything must be there, with the right checksums */
+    CHECKPOINT_RESUME,  /* to continue exactly: everything must be there */
 } CheckpointUse;
 
 typedef struct Checkpoint {
@@ -46,7 +46,8 @@ typedef struct Checkpoint {
     json_t *state;
 } Checkpoint;
 
-/* config.json and the tokenizer are read by model_config_load() and tokenizer_open() of that path. */
+/* A manifest is held against the files' sizes; their checksums are checkpoints_latest()'s work, so that a
+ * resume reads them once. config.json and the tokenizer are read by model_config_load() and tokenizer_open() of that path. */
 bool checkpoint_open(Checkpoint *checkpoint, const char *path, CheckpointUse use, Error *error);
 void checkpoint_close(Checkpoint *checkpoint);
 

@@ -136,7 +136,6 @@ static void damage_is_found_and_the_one_before_is_used(void **state) {
     const char *path = inside(checkpoints, "step-00000004");
     assert_done(checkpoint_verify(path, false, &error), error);
     assert_fails_with(checkpoint_verify(path, true, &error), error, "model.safetensors is damaged");
-    assert_fails_with(checkpoint_open(&checkpoint, path, CHECKPOINT_RESUME, &error), error, "damaged");
 
     assert_int_equal(truncate(inside(checkpoints, "step-00000003/train_state.json"), 3), 0);
     path = inside(checkpoints, "step-00000003");
