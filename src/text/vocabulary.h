@@ -11,8 +11,8 @@
 #include "text/tokenizer.h"
 
 enum {
-    TOKENS_MOST = 1 << 24,   /* ids are below this: hostile files cannot ask for more */
-    TOKEN_SIZE_MOST = 1 << 16
+    TOKENS_MOST = 1 << 24, /* ids are below this: hostile files cannot ask for more */
+    TOKEN_SIZE_MOST = SPLIT_WINDOW /* no piece is longer, so no longer token could ever occur */
 };
 
 typedef enum TokenKind {

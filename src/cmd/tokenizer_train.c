@@ -1,0 +1,145 @@
+/* hearth tokenizer train */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/threads.h"
+#include "base/units.h"
+#include "cmd/options.h"
+#include "cmd/tokenizer.h"
+#include "data/reader.h"
+#include "text/trainer.h"
+
+static const Command train_command = {
+    .name = "tokenizer train",
+    .summary = "Learn a byte-level BPE tokenizer from text.",
+    .usage = "hearth tokenizer train --vocab N --out DIR [options] FILES...",
+    .details =
+        "FILES are .txt or .jsonl, also .gz or .zst, directories, glob patterns, or - for stdin.\n"
+        "Plain text files named one by one are one text, as 'cat' would join them. The same text\n"
+        "gives the same tokenizer whatever the number of files or threads. DIR gets tokenizer.json\n"
+        "and tokenizer_config.json, which transformers' AutoTokenizer reads too.\n\n"
+        "Example:\n"
+        "  hearth tokenizer train --vocab 32768 --pattern gpt4 --out tokenizer corpus.txt\n"
+        "  hearth tokenizer eval --tokenizer tokenizer held-out.txt",
+};
+
+typedef struct TrainOptions {
+    int64_t vocab, threads;
+    const char *pattern, *out, *specials, *field, *split_on;
+} TrainOptions;
+
+/* Splits "a,b,c" in place. */
+static size_t split_list(char *list, const char **items, size_t most) {
+    size_t count = 0;
+    for (char *item = strtok(list, ","); item && count < most; item = strtok(NULL, ","))
+        items[count++] = item;
+    return count;
+}
+
+/* Whether the inputs are text files named one by one. */
+static bool are_plain_files(const TrainOptions *options, char **inputs, int count) {
+    if (options->field || options->split_on) return false;
+    for (int i = 0; i < count; i++)
+        if (strstr(inputs[i], ".json") || strpbrk(inputs[i], "*?[") || path_is_directory(inputs[i]))
+            return false;
+    return true;
+}
+
+static bool read_text(Trainer *trainer, Reader *reader, bool joined, int64_t *bytes, Error *error) {
+    Progress progress = progress_start("counting words", reader_total(reader));
+    Piece piece;
+    ReadResult result;
+    bool done = true;
+    while (done && (result = reader_next(reader, &piece, error)) == READ_PIECE) {
+        if (piece.begins && !joined) done = trainer_end_text(trainer, error);
+        done = done && trainer_add(trainer, piece.text, piece.size, error);
+        *bytes += (int64_t)piece.size;
+        progress_update(&progress, reader_consumed(reader));
+    }
+    progress_end(&progress);
+    return done && result == READ_END;
+}
+
+static void show_merges(void *context, uint32_t done, uint32_t total) {
+    Progress *progress = context;
+    progress->total = total;
+    progress_update(progress, done);
+}
+
+static Tokenizer *train(const TrainOptions *options, char **inputs, int count, int64_t *bytes,
+                        Error *error) {
+    ReaderSettings settings = {.field = options->field, .split_on = options->split_on};
+    const char **specials, *listed[64];
+    const char *const *defaults;
+    size_t special_count = trainer_default_specials(options->pattern, &defaults);
+    char *list = options->specials ? copy_string(options->specials, error) : NULL;
+    if (options->specials && !list) return NULL;
+    if (list) special_count = split_list(list, listed, sizeof listed / sizeof *listed);
+    specials = listed;
+
+    Trainer *trainer = trainer_open(options->pattern, error);
+    Reader *reader =
+        trainer ? reader_open((const char *const *)inputs, count, &settings, error) : NULL;
+    Tokenizer *tokenizer = NULL;
+    if (reader && read_text(trainer, reader, are_plain_files(options, inputs, count), bytes, error)) {
+        Progress progress = progress_start("learning merges", 0);
+        tokenizer = trainer_finish(trainer, (uint32_t)options->vocab, list ? specials : defaults,
+                                   special_count, show_merges, &progress, error);
+        progress_end(&progress);
+    }
+    reader_free(reader);
+    trainer_free(trainer);
+    free(list);
+    return tokenizer;
+}
+
+static void report_training(const Tokenizer *tokenizer, const char *out, int64_t bytes,
+                            double seconds) {
+    char hash[SHA256_TEXT], size[32], time[32];
+    tokenizer_hash(tokenizer, hash);
+    uint32_t vocab = tokenizer_vocab_size(tokenizer);
+    if (options_json())
+        printf("{\"vocab_size\": %u, \"bytes\": %lld, \"seconds\": %.3f, \"hash\": \"%s\"}\n", vocab,
+               (long long)bytes, seconds, hash);
+    else
+        printf("%s/tokenizer.json: %u tokens from %s of text in %s, hash %.12s\n", out, vocab,
+               format_bytes(size, bytes), format_duration(time, seconds), hash);
+}
+
+int tokenizer_train(int argc, char **argv) {
+    TrainOptions values = {.vocab = 32768, .threads = thread_count(), .pattern = "gpt4"};
+    Option options[] = {
+        {.name = "vocab", .kind = OPTION_COUNT, .value = &values.vocab, .argument = "N", .help =
+         "size of the vocabulary: 256 bytes, the merges and the special tokens",
+         .minimum = 257, .maximum = 1 << 24},
+        {.name = "pattern", .kind = OPTION_TEXT, .value = &values.pattern, .argument = "gpt2|gpt4|nanochat|o200k|REGEX", .help =
+         "how text is split before merging"},
+        {.name = "out", .kind = OPTION_TEXT, .value = &values.out, .argument = "DIR", .help = "where to write the tokenizer"},
+        {.name = "specials", .kind = OPTION_TEXT, .value = &values.specials, .argument = "LIST", .help =
+         "special tokens, with commas between; default <|endoftext|>, or nanochat's nine"},
+        {.name = "field", .kind = OPTION_TEXT, .value = &values.field, .argument = "NAME", .help = "the text of a JSON line (text)"},
+        {.name = "split-on", .kind = OPTION_TEXT, .value = &values.split_on, .argument = "TEXT", .help = "what stands between documents"},
+        {.name = "threads", .kind = OPTION_INTEGER, .value = &values.threads, .argument = "N", .help = "threads to count with", .minimum = 1,
+         .maximum = 4096},
+        {0},
+    };
+    Error error;
+    int count;
+    ParseResult parsed = options_parse(&train_command, options, argc, argv, &count);
+    if (parsed != PARSE_RUN) return parsed == PARSE_WRONG ? EXIT_USAGE : EXIT_SUCCESS;
+    if (!values.out || !count) {
+        fail(&error, values.out ? "name the files to learn from" : "--out DIR is needed");
+        return command_misused(&train_command, &error);
+    }
+    thread_count_set((int)values.threads);
+    double started = seconds_now();
+    int64_t bytes = 0;
+    bool done = directory_create(values.out, &error);
+    Tokenizer *tokenizer = done ? train(&values, argv, count, &bytes, &error) : NULL;
+    done = tokenizer && tokenizer_save(tokenizer, values.out, &error);
+    if (done) report_training(tokenizer, values.out, bytes, seconds_now() - started);
+    tokenizer_free(tokenizer);
+    return done ? EXIT_SUCCESS : command_failed(&error);
+}
