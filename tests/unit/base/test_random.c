@@ -1,0 +1,99 @@
+/* Philox4x32-10 against the known answers published with Random123 (tests/kat_vectors), and what is made
+ * from it. */
+#include "support.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/random.h"
+
+static void test_known_answers(void **state) {
+    (void)state;
+    static const struct {
+        uint32_t counter[4], key[2], out[4];
+    } vectors[] = {
+        {{0, 0, 0, 0}, {0, 0}, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
+        {{0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff},
+         {0xffffffff, 0xffffffff},
+         {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
+        {{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344},
+         {0xa4093822, 0x299f31d0},
+         {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
+    };
+    for (int i = 0; i < 3; i++) {
+        uint32_t out[4];
+        philox4x32(vectors[i].counter, vectors[i].key, out);
+        assert_memory_equal(out, vectors[i].out, sizeof out);
+    }
+}
+
+/* How seed, stream and index become key and counter: runs that are resumed depend on it. */
+static void test_layout(void **state) {
+    (void)state;
+    const uint64_t block = 0x05a308d3243f6a88u;
+    uint32_t words[4];
+    philox4x32((uint32_t[]){0x243f6a88, 0x05a308d3, 0x13198a2e, 0x03707344},
+               (uint32_t[]){0xa4093822, 0x299f31d0}, words);
+    for (uint64_t i = 0; i < 4; i++)
+        assert_int_equal(random_u32(0x299f31d0a4093822u, 0x0370734413198a2eu, 4 * block + i), words[i]);
+}
+
+static void test_uniform(void **state) {
+    (void)state;
+    double sum = 0, squares = 0;
+    const int count = 100000;
+    for (int i = 0; i < count; i++) {
+        float x = random_uniform(1, 2, (uint64_t)i);
+        assert_true(x >= 0 && x < 1);
+        sum += (double)x;
+        squares += (double)x * (double)x;
+    }
+    assert_true(fabs(sum / count - 0.5) < 0.005);
+    assert_true(fabs(squares / count - 1.0 / 3) < 0.005);
+}
+
+static void test_normal(void **state) {
+    (void)state;
+    double moments[5] = {0};
+    const int count = 100000;
+    for (int i = 0; i < count; i++)
+        for (int power = 1; power <= 4; power++)
+            moments[power] += pow((double)random_normal(1, 2, (uint64_t)i), power) / count;
+    assert_true(fabs(moments[1]) < 0.02);
+    assert_true(fabs(moments[2] - 1) < 0.02);
+    assert_true(fabs(moments[3]) < 0.06);
+    assert_true(fabs(moments[4] - 3) < 0.15);
+}
+
+static void test_below(void **state) {
+    (void)state;
+    int counts[7] = {0};
+    for (uint64_t i = 0; i < 70000; i++) counts[random_below(1, 2, i, 7)]++;
+    for (int i = 0; i < 7; i++) assert_in_range(counts[i], 9600, 10400);
+    for (uint64_t i = 0; i < 100; i++) {
+        assert_true(random_below(1, 2, i, 1) == 0);
+        assert_true(random_below(1, 2, i, 1ull << 63) < 1ull << 63);
+    }
+}
+
+static void test_streams_differ(void **state) {
+    (void)state;
+    assert_true(random_stream(RANDOM_INIT, 5) != random_stream(RANDOM_SHUFFLE, 5));
+    assert_true(random_stream(RANDOM_INIT, 5) != random_stream(RANDOM_INIT, 6));
+    int equal = 0;
+    for (uint64_t i = 0; i < 1000; i++) {
+        equal += random_u32(1, random_stream(RANDOM_INIT, 5), i) ==
+                 random_u32(1, random_stream(RANDOM_INIT, 6), i);
+        equal += random_u32(1, 0, i) == random_u32(2, 0, i);
+    }
+    assert_int_equal(equal, 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_known_answers), cmocka_unit_test(test_layout),
+        cmocka_unit_test(test_uniform),       cmocka_unit_test(test_normal),
+        cmocka_unit_test(test_below),         cmocka_unit_test(test_streams_differ),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
