@@ -6,24 +6,26 @@
 #include "cpu/backend.h"
 #include "model/parameters.h"
 
-/* Tokens whose logits are held at a time, and prompt tokens taken at a time. */
-enum { LOGIT_CHUNK = 256, PREFILL = 64 };
+/* Tokens of an evaluation batch, those whose logits are held at a time, and prompt tokens taken at a time. */
+enum { BATCH = 2048, LOGIT_CHUNK = 256, PREFILL = 64 };
 
-static bool write_program(LoadedModel *model, const InferenceSettings *settings, Error *error) {
+static bool write_program(LoadedModel *model, InferenceSettings settings, Error *error) {
     const Model *architecture = model_find(&model->config, error);
     if (!architecture) return false;
     Program *program = &model->program;
-    ModelSettings sizes = {.micro_batch = settings->micro_batch, .logit_chunk = LOGIT_CHUNK,
-                           .context = settings->context, .document_mask = true,
-                           .prefill = settings->context < PREFILL ? settings->context : PREFILL};
     int64_t T = model->config.sequence_length;
-    int64_t positions = settings->context > T ? settings->context : T;
-    program_init(program, settings->storage);
+    if (settings.micro_batch < 0) settings.micro_batch = T < BATCH ? BATCH / T : 1;
+    if (settings.context < 0) settings.context = T;
+    ModelSettings sizes = {.micro_batch = settings.micro_batch, .logit_chunk = LOGIT_CHUNK,
+                           .context = settings.context, .document_mask = true,
+                           .prefill = settings.context < PREFILL ? settings.context : PREFILL};
+    int64_t positions = settings.context > T ? settings.context : T;
+    program_init(program, settings.storage);
     architecture->declare(program, &model->config);
     program_make_weight_buffers(program, false);
-    model_make_inputs(program, &model->config, settings->micro_batch, positions);
-    if (settings->micro_batch) architecture->write_evaluation(program, &model->config, &sizes);
-    if (settings->context) architecture->write_generation(program, &model->config, &sizes);
+    model_make_inputs(program, &model->config, settings.micro_batch, positions);
+    if (settings.micro_batch) architecture->write_evaluation(program, &model->config, &sizes);
+    if (settings.context) architecture->write_generation(program, &model->config, &sizes);
     return program_finish(program, error) && layout_program(program, model->inference.backend, error);
 }
 
@@ -40,16 +42,30 @@ static bool load_weights(LoadedModel *model, const char *checkpoint, Error *erro
     return done;
 }
 
+static bool check_vocabulary(const LoadedModel *model, const char *path, Error *error) {
+    long long needed = tokenizer_vocab_size(model->tokenizer), vocab = model->config.vocab;
+    return needed <= vocab ||
+           fail(error, "%s has %lld tokens and the model's vocabulary %lld: it is the tokenizer of another "
+                       "model", path, needed, vocab);
+}
+
 /* A checkpoint may lack a tokenizer: then token ids still work. A broken one is an error. */
 static bool open_tokenizer(LoadedModel *model, const char *checkpoint, Error *error) {
     char *path = path_join(checkpoint, "tokenizer.json", error);
     bool done = path != NULL;
     if (path && path_exists(path)) {
         model->tokenizer = tokenizer_open(path, error);
-        done = model->tokenizer != NULL;
+        done = model->tokenizer && check_vocabulary(model, path, error);
     }
     free(path);
     return done;
+}
+
+/* Another T leaves the windows as they were in training. */
+static void set_sequence_length(ModelConfig *config, int64_t T) {
+    int64_t window = config->window ? config->window : config->sequence_length / 4;
+    config->window = window < T ? window : T;
+    config->sequence_length = T;
 }
 
 bool model_open(LoadedModel *model, const char *checkpoint, const InferenceSettings *settings,
@@ -59,11 +75,11 @@ bool model_open(LoadedModel *model, const char *checkpoint, const InferenceSetti
                     ? model_config_load(&model->config, checkpoint, error)
                     : fail(error, "checkpoint %s is not a directory", checkpoint);
     if (!done) return false;
-    if (settings->sequence_length) model->config.sequence_length = settings->sequence_length;
+    if (settings->sequence_length) set_sequence_length(&model->config, settings->sequence_length);
     Inference *inference = &model->inference;
     inference->program = &model->program;
     done = model_config_check(&model->config, error) && open_tokenizer(model, checkpoint, error) &&
-           write_program(model, settings, error) &&
+           write_program(model, *settings, error) &&
            (inference->executor = inference->backend->open(&model->program, error)) &&
            model_fill_tables(inference->backend, inference->executor, &model->program, &model->config,
                              error) &&
