@@ -43,22 +43,6 @@ static bool read_prompt(const GenerateOptions *options, Bytes *prompt, Error *er
     return true;
 }
 
-/* The document separator, if the tokenizer has one, then the text. */
-static bool encode_prompt(const LoadedModel *model, const Bytes *text, Tokens *prompt, Error *error) {
-    if (!model->tokenizer)
-        return fail(error, "the checkpoint has no tokenizer.json, so it cannot read or write text: copy its "
-                           "tokenizer.json there");
-    int64_t separator = tokenizer_document_separator(model->tokenizer);
-    if (separator >= 0) {
-        if (!reserve(&prompt->ids, &prompt->capacity, 1, sizeof *prompt->ids, error)) return false;
-        prompt->ids[prompt->count++] = (uint32_t)separator;
-    } else if (!text->size) {
-        return fail(error, "the prompt is empty, and the tokenizer has no document separator to begin a text "
-                           "with: give --prompt TEXT");
-    }
-    return tokenizer_encode(model->tokenizer, text->data, text->size, false, prompt, error);
-}
-
 /* ---- What comes out ---- */
 
 typedef struct Output {
@@ -171,7 +155,8 @@ static bool run(const GenerateOptions *options, Error *error) {
     bool done = path && model_open(&model, path, &settings, error);
     free(path);
     if (!done) return false;
-    done = read_prompt(options, &text, error) && encode_prompt(&model, &text, &prompt, error) &&
+    done = read_prompt(options, &text, error) &&
+           prompt_encode(model.tokenizer, text.data, text.size, &prompt, error) &&
            continue_prompt(&model, options, &text, &prompt, error);
     model_close(&model);
     bytes_free(&text);

@@ -4,6 +4,21 @@
 
 #include "base/memory.h"
 
+bool prompt_encode(const Tokenizer *tokenizer, const void *text, size_t size, Tokens *ids, Error *error) {
+    if (!tokenizer)
+        return fail(error, "the checkpoint has no tokenizer.json, so it cannot read or write text: copy its "
+                           "tokenizer.json there");
+    int64_t separator = tokenizer_document_separator(tokenizer);
+    if (separator < 0 && !size)
+        return fail(error, "the prompt is empty, and the tokenizer has no document separator to begin a text "
+                           "with: give a prompt");
+    if (separator >= 0) {
+        if (!reserve(&ids->ids, &ids->capacity, ids->count + 1, sizeof *ids->ids, error)) return false;
+        ids->ids[ids->count++] = (uint32_t)separator;
+    }
+    return tokenizer_encode(tokenizer, text, size, false, ids, error);
+}
+
 static bool check_room(const Inference *inference, const Generation *generation, Error *error) {
     int64_t context = inference->program->context, prompt = generation->prompt_count;
     if (prompt < 1) return fail(error, "the prompt is empty: there is nothing to continue");

@@ -5,6 +5,10 @@
 #include "eval/inference.h"
 #include "eval/sampler.h"
 
+/* The tokens that `text` begins a document with: the tokenizer's separator, if it has one, then the text.
+ * None at all is an error, and so is a tokenizer that is NULL because the checkpoint has none. */
+bool prompt_encode(const Tokenizer *tokenizer, const void *text, size_t size, Tokens *ids, Error *error);
+
 typedef struct Generation {
     const uint32_t *prompt; /* at least one token */
     int64_t prompt_count;
