@@ -74,19 +74,38 @@ static double measure_bandwidth(void) {
     return best;
 }
 
+/* Nominal FLOP/s of one thread. */
+static double nominal_peak(const CpuKernels *kernels) {
+    static const struct { const char *isa; double fp32, bf16; } peaks[] = {
+        {"avx512bf16", 200e9, 400e9}, {"avx512", 200e9, 200e9}, {"avx2", 100e9, 100e9}};
+    for (size_t i = 0; i < sizeof peaks / sizeof *peaks; i++)
+        if (!strcmp(kernels->isa, peaks[i].isa))
+            return kernels->storage == DTYPE_F32 ? peaks[i].fp32 : peaks[i].bf16;
+    return 40e9;
+}
+
 static bool describe_machine(Device *device, Dtype storage, Error *error) {
     const CpuKernels *kernels = cpu_kernels(storage, error), *single = cpu_kernels(DTYPE_F32, error);
     if (!kernels || !single) return false;
-    double peak = kernels->measure_peak(0.1);
-    *device = (Device){.matmul_flops = peak,
+    int threads = thread_count();
+    *device = (Device){.matmul_flops = threads * nominal_peak(kernels),
                        .efficiency = 0.8,
-                       .vector_flops = storage == DTYPE_F32 ? peak / 4 : single->measure_peak(0.05) / 4,
-                       .bandwidth = measure_bandwidth(),
+                       .vector_flops = threads * nominal_peak(single) / 4,
+                       .bandwidth = 30e9,
                        .overlap = 0,
                        .launch = 5e-6,
                        .memory = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE)};
-    snprintf(device->name, sizeof device->name, "this CPU, %d thread%s, %s", thread_count(),
-             thread_count() == 1 ? "" : "s", kernels->isa);
+    snprintf(device->name, sizeof device->name, "this CPU, %d thread%s, %s", threads,
+             threads == 1 ? "" : "s", kernels->isa);
+    return true;
+}
+
+static bool measure_machine(Device *device, Dtype storage, Error *error) {
+    const CpuKernels *kernels = cpu_kernels(storage, error), *single = cpu_kernels(DTYPE_F32, error);
+    if (!kernels || !single) return false;
+    device->matmul_flops = kernels->measure_peak(0.1);
+    device->vector_flops = single->measure_peak(0.05) / 4;
+    device->bandwidth = measure_bandwidth();
     return true;
 }
 
@@ -189,6 +208,7 @@ const Backend backend_cpu = {
     .name = "cpu",
     .workspace = workspace,
     .describe = describe_machine,
+    .measure = measure_machine,
     .open = open_executor,
     .close = close_executor,
     .run = run_section,

@@ -14,8 +14,10 @@ typedef struct Backend {
     /* Scratch bytes that an operation of the program needs while it runs. */
     int64_t (*workspace)(const Program *program, const Operation *operation);
 
-    /* Fills in what this machine's device can do, measured where it must be (under half a second). */
+    /* What this machine's device is worth on paper: the same every time, so that plans are too. */
     bool (*describe)(Device *device, Dtype storage, Error *error);
+    /* Replaces the figures by what is measured now (under half a second), for predictions and MFU. */
+    bool (*measure)(Device *device, Dtype storage, Error *error);
 
     /* Allocates the arena (zeroed) and prepares every operation; nothing is allocated later. The
      * program must be laid out and outlive the executor. */

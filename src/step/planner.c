@@ -7,13 +7,11 @@
 #include "base/units.h"
 #include "step/cost.h"
 
-enum { CANDIDATES = 4096, ROWS_MOST = 64 };
+enum { PAIRS_MOST = 512, ROWS_MOST = 64, CHUNK_LEAST = 128, CHUNK_MOST = 4096 };
 
 typedef struct Candidate {
     PlanChoice choice;
-    double seconds;
-    double rank; /* what they are sorted by */
-    int64_t live;
+    double rank; /* what candidates are sorted by */
 } Candidate;
 
 /* The program of a choice, ready for layout. */
@@ -26,46 +24,81 @@ static bool write_candidate(const PlanRequest *request, const PlanChoice *choice
     return false;
 }
 
-static bool weigh(const PlanRequest *request, Candidate *candidate, Error *error) {
+double plan_seconds(const Program *program, int64_t rows, const Device *device) {
+    double micro_batches = (double)rows / (double)program->B;
+    return micro_batches * section_seconds(program, SECTION_MICRO_BATCH, device) +
+           section_seconds(program, SECTION_UPDATE, device);
+}
+
+/* Predicted seconds of a choice, and the bytes alive at its worst moment. */
+static bool weigh(const PlanRequest *request, const PlanChoice *choice, double *seconds, int64_t *live,
+                  Error *error) {
     Program program;
-    if (!write_candidate(request, &candidate->choice, &program, error)) return false;
-    double micro_batches = (double)request->rows / (double)candidate->choice.micro_batch;
-    candidate->live = program_live_bytes(&program, error);
-    candidate->seconds = micro_batches * section_seconds(&program, SECTION_MICRO_BATCH, request->device) +
-                         section_seconds(&program, SECTION_UPDATE, request->device);
-    /* Twice the memory must buy one per cent of time: predictions are no better than that. */
-    candidate->rank = candidate->seconds * (1 + 0.01 * log2((double)candidate->live));
+    if (!write_candidate(request, choice, &program, error)) return false;
+    *seconds = plan_seconds(&program, request->rows, request->device);
+    *live = program_live_bytes(&program, error);
     program_free(&program);
-    return candidate->live >= 0;
+    return *live >= 0;
 }
 
 static int by_rank(const void *a, const void *b) {
     const Candidate *left = a, *right = b;
-    return (left->rank > right->rank) - (left->rank < right->rank);
+    if (left->rank != right->rank) return left->rank < right->rank ? -1 : 1;
+    return (int)left->choice.recompute - (int)right->choice.recompute;
 }
 
-/* Every choice with this optimizer state, weighed. Returns how many, or -1 with an error. */
+/* Every pair of micro-batch and logit chunk, ranked without recompute: so the pair that is chosen, which
+ * decides the order of additions, does not depend on the recompute setting. Returns how many or -1. */
+static int list_pairs(const PlanRequest *request, StateFormat state, Candidate *pairs, Error *error) {
+    int count = 0;
+    for (int64_t rows = 1; rows <= request->rows; rows++) {
+        if (request->micro_batch ? rows != request->micro_batch : rows > ROWS_MOST) continue;
+        if (request->rows % rows) continue;
+        int64_t tokens = rows * request->sequence_length;
+        int64_t least = request->logit_chunk ? request->logit_chunk : CHUNK_LEAST;
+        int64_t most = request->logit_chunk ? request->logit_chunk : CHUNK_MOST;
+        for (int64_t chunk = least; chunk <= most && count < PAIRS_MOST; chunk *= 2) {
+            if (chunk > least && chunk / 2 >= tokens) break; /* one chunk holds all tokens already */
+            Candidate *pair = &pairs[count++];
+            pair->choice = (PlanChoice){.micro_batch = rows, .state = state,
+                                        .logit_chunk = chunk < tokens ? chunk : tokens};
+            double seconds;
+            int64_t live;
+            if (!weigh(request, &pair->choice, &seconds, &live, error)) return -1;
+            /* Twice the memory must buy one per cent of time: predictions are no better than that. */
+            pair->rank = seconds * (1 + 0.01 * log2((double)live));
+        }
+    }
+    return count;
+}
+
+/* How much longer a step takes at each level of recompute, measured on one pair. */
+static bool recompute_factors(const PlanRequest *request, PlanChoice choice,
+                              double factors[RECOMPUTE_LEVELS], Error *error) {
+    double seconds[RECOMPUTE_LEVELS];
+    int64_t live;
+    for (int level = 0; level < RECOMPUTE_LEVELS; level++) {
+        choice.recompute = (RecomputeLevel)level;
+        if (!weigh(request, &choice, &seconds[level], &live, error)) return false;
+        factors[level] = seconds[level] / seconds[RECOMPUTE_NONE];
+    }
+    return true;
+}
+
+/* All allowed choices with this optimizer state, best first. Returns how many or -1. */
 static int list_candidates(const PlanRequest *request, StateFormat state, Candidate *candidates,
                            Error *error) {
-    int count = 0;
-    for (int64_t rows = 1; rows <= request->rows && rows <= ROWS_MOST; rows++) {
-        int64_t micro_batch = request->micro_batch ? request->micro_batch : rows;
-        if (request->micro_batch && rows > 1) break;
-        if (request->rows % micro_batch) continue;
-        int64_t tokens = micro_batch * request->sequence_length;
-        for (int level = 0; level < RECOMPUTE_LEVELS; level++) {
-            if (request->recompute >= 0 && level != request->recompute) continue;
-            for (int64_t chunk = 128; chunk <= 4096 && count < CANDIDATES; chunk *= 2) {
-                if (request->logit_chunk && chunk > 128) break;
-                if (!request->logit_chunk && chunk > 128 && chunk / 2 >= tokens) break;
-                Candidate *candidate = &candidates[count++];
-                int64_t wanted = request->logit_chunk ? request->logit_chunk : chunk;
-                candidate->choice = (PlanChoice){.micro_batch = micro_batch,
-                                                 .recompute = (RecomputeLevel)level,
-                                                 .logit_chunk = wanted < tokens ? wanted : tokens,
-                                                 .state = state};
-                if (!weigh(request, candidate, error)) return -1;
-            }
+    Candidate *pairs = candidates + PAIRS_MOST * RECOMPUTE_LEVELS;
+    double factors[RECOMPUTE_LEVELS];
+    int pair_count = list_pairs(request, state, pairs, error), count = 0;
+    if (pair_count <= 0) return pair_count;
+    if (!recompute_factors(request, pairs[0].choice, factors, error)) return -1;
+    for (int level = 0; level < RECOMPUTE_LEVELS; level++) {
+        if (request->recompute >= 0 && level != request->recompute) continue;
+        for (int i = 0; i < pair_count; i++) {
+            candidates[count] = pairs[i];
+            candidates[count].choice.recompute = (RecomputeLevel)level;
+            candidates[count++].rank *= factors[level];
         }
     }
     qsort(candidates, (size_t)count, sizeof *candidates, by_rank);
@@ -74,49 +107,45 @@ static int list_candidates(const PlanRequest *request, StateFormat state, Candid
 
 typedef enum Outcome { NOTHING_FITS, CHOSEN, FAILED } Outcome;
 
-/* The first candidate that fits; *smallest becomes the least arena that was seen not to. */
-static Outcome choose(const PlanRequest *request, const Candidate *candidates, int count, Plan *plan,
-                      Program *program, int64_t *smallest, Error *error) {
-    for (int i = 0; i < count; i++) {
-        const Candidate *candidate = &candidates[i];
-        if (candidate->live > request->memory) {
-            if (candidate->live < *smallest) *smallest = candidate->live;
-            continue;
-        }
-        if (!write_candidate(request, &candidate->choice, program, error)) return FAILED;
-        if (!layout_program(program, request->backend, error)) {
-            program_free(program);
-            return FAILED;
-        }
-        if (program->arena_bytes <= request->memory) {
-            *plan = (Plan){.choice = candidate->choice, .seconds = candidate->seconds};
-            return CHOSEN;
-        }
-        if (program->arena_bytes < *smallest) *smallest = program->arena_bytes;
-        program_free(program);
+/* Lays a choice out and keeps the program if it fits; *smallest becomes the least that did not. */
+static Outcome try_choice(const PlanRequest *request, const PlanChoice *choice, Program *program,
+                          int64_t *smallest, Error *error) {
+    if (!write_candidate(request, choice, program, error)) return FAILED;
+    int64_t bytes = program_live_bytes(program, error);
+    bool done = bytes >= 0;
+    if (done && bytes <= request->memory) {
+        done = layout_program(program, request->backend, error);
+        bytes = program->arena_bytes;
     }
-    return NOTHING_FITS;
+    if (done && bytes <= request->memory) return CHOSEN;
+    if (done && bytes < *smallest) *smallest = bytes;
+    program_free(program);
+    return done ? NOTHING_FITS : FAILED;
 }
 
 bool plan_step(const PlanRequest *request, Plan *plan, Program *program, Error *error) {
-    Candidate *candidates = allocate(CANDIDATES, sizeof *candidates, error);
+    Candidate *candidates = allocate(PAIRS_MOST * (RECOMPUTE_LEVELS + 1), sizeof *candidates, error);
     if (!candidates) return false;
     Outcome outcome = NOTHING_FITS;
     int64_t smallest = INT64_MAX;
     for (int state = STATE_FP32; state <= STATE_8BIT && outcome == NOTHING_FITS; state++) {
         if (request->state >= 0 && state != request->state) continue;
         int count = list_candidates(request, (StateFormat)state, candidates, error);
-        outcome = count < 0 ? FAILED
-                            : choose(request, candidates, count, plan, program, &smallest, error);
+        if (count < 0) outcome = FAILED;
+        for (int i = 0; i < count && outcome == NOTHING_FITS; i++) {
+            outcome = try_choice(request, &candidates[i].choice, program, &smallest, error);
+            if (outcome == CHOSEN) plan->choice = candidates[i].choice;
+        }
     }
     free(candidates);
+    if (outcome == CHOSEN) plan->seconds = plan_seconds(program, request->rows, request->device);
     if (outcome == NOTHING_FITS) {
         char needed[32], given[32];
+        bool fixed = request->micro_batch > 1 || request->recompute >= 0 || request->state >= 0;
         fail(error, "the step does not fit: the smallest plan takes %s and %s is available. Give --memory "
                     "more, or take a smaller model, a shorter --seq-len or a smaller --vocab%s",
-             format_bytes(needed, smallest), format_bytes(given, request->memory),
-             request->micro_batch > 1 || request->recompute >= 0 || request->state >= 0
-                 ? ", or leave --micro-batch, --recompute and --optimizer-state to the planner" : "");
+             format_bytes(needed, smallest), format_bytes(given, request->memory > 0 ? request->memory : 0),
+             fixed ? ", or leave --micro-batch, --recompute and --optimizer-state to the planner" : "");
     }
     return outcome == CHOSEN;
 }

@@ -39,6 +39,9 @@ typedef struct Plan {
  * plan takes and what would help. */
 bool plan_step(const PlanRequest *request, Plan *plan, Program *program, Error *error);
 
+/* Predicted seconds of an optimizer step of `rows` sequences. */
+double plan_seconds(const Program *program, int64_t rows, const Device *device);
+
 /* Bytes alive at the worst moment, before workspaces and gaps: a lower bound of the arena.
  * Sets the lifetimes. -1 with an error. */
 int64_t program_live_bytes(Program *program, Error *error);

@@ -39,7 +39,8 @@ static bool record(Draft *draft, const char *name, size_t bytes, const char *sha
     return fail(error, "out of memory for the manifest of %s", draft->directory);
 }
 
-static bool write_bytes(Draft *draft, const char *name, const void *data, size_t size, Error *error) {
+static bool write_bytes(Draft *draft, const char *name, const void *data, size_t size,
+                        Error *error) {
     char sha256[SHA256_TEXT];
     char *path = path_join(draft->directory, name, error);
     bool done = path && file_write(path, data, size, error);
@@ -65,7 +66,8 @@ static bool write_tensors(Draft *draft, const char *name, const Tensor *tensors,
     char *path = path_join(draft->directory, name, error);
     struct stat status = {0};
     bool done = path && safetensors_write(path, tensors, count, metadata, sha256, error);
-    if (done && stat(path, &status) != 0) done = fail_errno(error, "cannot read the size of %s", path);
+    if (done && stat(path, &status) != 0)
+        done = fail_errno(error, "cannot read the size of %s", path);
     free(path);
     return done && record(draft, name, (size_t)status.st_size, sha256, error);
 }
@@ -179,7 +181,7 @@ static bool verify_files(const char *directory, json_t *files, bool checksums, E
     json_t *entry;
     if (!json_object_get(files, model_file) || !json_object_get(files, config_file))
         return fail(error, "%s/%s does not list the model's files", directory, manifest_file);
-    json_object_foreach (files, name, entry) {
+    json_object_foreach(files, name, entry) {
         if (strchr(name, '/'))
             return fail(error, "%s/%s lists '%.100s', which is not a plain file name", directory,
                         manifest_file, name);
@@ -211,8 +213,10 @@ static bool open_for_resume(Checkpoint *checkpoint, const char *path, Error *err
     static const char *const needed[] = {manifest_file, optimizer_file, state_file};
     for (int i = 0; i < 3; i++)
         if (!exists_in(path, needed[i]))
-            return fail(error, "%s has no %s: it can be evaluated or started from, but a run cannot be "
-                        "resumed from it", path, needed[i]);
+            return fail(error,
+                        "%s has no %s: it can be evaluated or started from, but a run cannot be "
+                        "resumed from it",
+                        path, needed[i]);
     checkpoint->state = read_json(path, state_file, error);
     return checkpoint->state && open_tensors(&checkpoint->optimizer, path, optimizer_file, error);
 }
@@ -222,7 +226,8 @@ static bool open_weights(Checkpoint *checkpoint, const char *path, Error *error)
         return fail(error, "%s is not a checkpoint: there is no such directory", path);
     if (open_tensors(&checkpoint->model, path, model_file, error)) return true;
     if (exists_in(path, "model.safetensors.index.json"))
-        fail(error, "%s holds weights split over several files; save them as one %s", path, model_file);
+        fail(error, "%s holds weights split over several files; save them as one %s", path,
+             model_file);
     return false;
 }
 

@@ -1,12 +1,13 @@
 /* Checkpoints: a Hugging Face model directory, and beside it what exact resume needs.
  *
  *     step-00001000/
- *         config.json  model.safetensors  generation_config.json  tokenizer.json  tokenizer_config.json
+ *         config.json  model.safetensors  generation_config.json
+ *         tokenizer.json  tokenizer_config.json
  *         optimizer.safetensors  train_state.json
  *         manifest.json    every other file's size and SHA-256
  *
- * It is written as .step-00001000.tmp, every file flushed to disk, the manifest last, then renamed: a
- * reader sees a whole checkpoint or none, whatever fails and whenever the process is killed. */
+ * It is written as .step-00001000.tmp, every file flushed to disk, the manifest last, then renamed:
+ * a reader sees a whole checkpoint or none, whatever fails and whenever the process is killed. */
 #ifndef HEARTH_TRAIN_CHECKPOINT_H
 #define HEARTH_TRAIN_CHECKPOINT_H
 
@@ -22,13 +23,12 @@ typedef struct CheckpointContents {
     const json_t *config;     /* config.json */
     const json_t *generation; /* generation_config.json; NULL: none */
     const json_t *state;      /* train_state.json */
-    const char *tokenizer;    /* a directory whose tokenizer.json and tokenizer_config.json are copied;
-                                 NULL: none */
+    const char *tokenizer;    /* a directory whose tokenizer files are copied; NULL: none */
 } CheckpointContents;
 
-/* Writes the checkpoint into the directory `checkpoints`. On failure what it wrote is removed and the
- * other checkpoints are as they were. A whole checkpoint of that step is left as it is; a damaged one
- * is replaced. */
+/* Writes the checkpoint into the directory `checkpoints`. On failure what it wrote is removed and
+ * the other checkpoints are as they were. A whole checkpoint of that step is left as it is; a
+ * damaged one is replaced. */
 bool checkpoint_write(const char *checkpoints, const CheckpointContents *contents, Error *error);
 
 /* Whether the directory is what its manifest says: all files there, of the right size and, with
@@ -36,7 +36,7 @@ bool checkpoint_write(const char *checkpoints, const CheckpointContents *content
 bool checkpoint_verify(const char *path, bool checksums, Error *error);
 
 typedef enum CheckpointUse {
-    CHECKPOINT_WEIGHTS, /* to evaluate, generate or start from; any Hugging Face directory will do */
+    CHECKPOINT_WEIGHTS, /* to evaluate, generate or start from; any Hugging Face model will do */
     CHECKPOINT_RESUME,  /* to continue exactly: everything must be there */
 } CheckpointUse;
 
@@ -46,8 +46,9 @@ typedef struct Checkpoint {
     json_t *state;
 } Checkpoint;
 
-/* A manifest is held against the files' sizes; their checksums are checkpoints_latest()'s work, so that a
- * resume reads them once. config.json and the tokenizer are read by model_config_load() and tokenizer_open() of that path. */
+/* A manifest is held against the files' sizes; their checksums are checkpoints_latest()'s work, so
+ * that a resume reads every byte once. config.json and the tokenizer are read by
+ * model_config_load() and tokenizer_open() of that path. */
 bool checkpoint_open(Checkpoint *checkpoint, const char *path, CheckpointUse use, Error *error);
 void checkpoint_close(Checkpoint *checkpoint);
 

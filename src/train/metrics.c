@@ -45,7 +45,8 @@ typedef struct Line {
 __attribute__((format(printf, 2, 3))) static void add(Line *line, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    int length = vsnprintf(line->text + line->used, sizeof line->text - line->used, format, arguments);
+    int length =
+        vsnprintf(line->text + line->used, sizeof line->text - line->used, format, arguments);
     va_end(arguments);
     if (length > 0) line->used += (size_t)length;
 }
@@ -55,8 +56,10 @@ static void add_integer(Line *line, const char *key, int64_t value) {
 }
 
 static void add_number(Line *line, const char *key, double value) {
-    if (isfinite(value)) add(line, ",\"%s\":%.9g", key, value);
-    else add(line, ",\"%s\":null", key);
+    if (isfinite(value))
+        add(line, ",\"%s\":%.9g", key, value);
+    else
+        add(line, ",\"%s\":null", key);
 }
 
 static void start(Line *line) {

@@ -1,10 +1,11 @@
 /* log.jsonl: one JSON object a line, for `hearth compare`, plots and people.
  *
- * Three kinds of line: a step (keys as in StepMetrics), an evaluation (step, val_loss, val_bpb) and an
- * event (event, step, message). The file is only ever appended to, with one write() a line, so that a
- * kill loses nothing. A resumed run appends to the same file: lines of steps after the checkpoint it
- * resumed from stay, an event line {"event": "resume", "step": N} follows, and then those steps again.
- * A reader takes the last line of a step. Values that are not finite are written as null.
+ * Three kinds of line: a step (keys as in StepMetrics), an evaluation (step, val_loss, val_bpb) and
+ * an event (event, step, message). The file is only ever appended to, with one write() a line, so
+ * that a kill loses nothing. A resumed run appends to the same file: lines of steps after the
+ * checkpoint it resumed from stay, an event line {"event": "resume", "step": N} follows, and then
+ * those steps again. A reader takes the last line of a step. Values that are not finite are written
+ * as null.
  *
  * Logging never stops training: a write that fails warns once, and later lines are still tried. */
 #ifndef HEARTH_TRAIN_METRICS_H
@@ -16,20 +17,20 @@
 #include "base/error.h"
 
 typedef struct StepMetrics {
-    int64_t step;              /* optimizer steps done, this one included */
-    int64_t tokens;            /* trained on, this step included */
-    double epoch;              /* passes over the data, with fraction */
-    double loss;               /* mean over the step's target tokens, nats */
-    double lr, grad_norm;      /* the norm before clipping */
+    int64_t step;         /* optimizer steps done, this one included */
+    int64_t tokens;       /* trained on, this step included */
+    double epoch;         /* passes over the data, with fraction */
+    double loss;          /* mean over the step's target tokens, nats */
+    double lr, grad_norm; /* the norm before clipping */
     double step_ms, tokens_per_s;
-    double mfu;                /* share of the device's peak, 0 to 1 */
+    double mfu; /* share of the device's peak, 0 to 1 */
     double data_wait_ms, checkpoint_wait_ms;
     int64_t mem_bytes;
 } StepMetrics;
 
 typedef struct MetricsLog {
     int file;
-    bool torn;   /* the last line was written in part: the next starts on a fresh line */
+    bool torn; /* the last line was written in part: the next starts on a fresh line */
     bool warned;
 } MetricsLog;
 

@@ -22,8 +22,8 @@ static bool lock_is_held(int lock, const char *path, Error *error) {
     char pid[24] = "";
     ssize_t size = pread(lock, pid, sizeof pid - 1, 0);
     pid[size > 0 ? strspn(pid, "0123456789") : 0] = 0;
-    return fail(error, "%s is in use by process %s; stop that run or choose another directory", path,
-                *pid ? pid : "(unknown)");
+    return fail(error, "%s is in use by process %s; stop that run or choose another directory",
+                path, *pid ? pid : "(unknown)");
 }
 
 static bool take_lock(RunDirectory *run, const char *path, Error *error) {
@@ -40,7 +40,7 @@ static bool take_lock(RunDirectory *run, const char *path, Error *error) {
     return done;
 }
 
-/* Permission bits do not say whether a write succeeds (quota, read-only or full disk): a write does. */
+/* Permission bits do not say whether a write succeeds (quota, read-only disk): a write does. */
 static bool probe(const char *directory, Error *error) {
     char *path = path_join(directory, ".probe", error);
     bool done = path && file_write(path, "probe", 5, error);
@@ -98,8 +98,10 @@ bool run_directory_check_space(const RunDirectory *run, int64_t bytes, Error *er
         return fail_errno(error, "cannot read the free space of %s", run->checkpoints);
     double available = (double)disk.f_bavail * (double)disk.f_frsize;
     if (available >= (double)bytes) return true;
-    return fail(error, "%s has %s free; %s are needed: free some space, or lower --keep or the "
-                "checkpoint interval", run->checkpoints, format_bytes(free_text, (int64_t)available),
+    return fail(error,
+                "%s has %s free; %s are needed: free some space, or lower --keep or the "
+                "checkpoint interval",
+                run->checkpoints, format_bytes(free_text, (int64_t)available),
                 format_bytes(need_text, bytes));
 }
 
@@ -155,7 +157,8 @@ static bool remove_checkpoint(const char *checkpoints, int64_t step, Error *erro
     snprintf(hidden, sizeof hidden, ".%s.tmp", checkpoint_name(name, step));
     char *path = path_join(checkpoints, name, error);
     char *doomed = path ? path_join(checkpoints, hidden, error) : NULL;
-    bool done = doomed && (rename(path, doomed) == 0 || fail_errno(error, "cannot remove %s", path)) &&
+    bool done = doomed &&
+                (rename(path, doomed) == 0 || fail_errno(error, "cannot remove %s", path)) &&
                 directory_remove(doomed, error);
     free(path);
     free(doomed);

@@ -17,8 +17,9 @@ typedef struct RunDirectory {
     int lock;
 } RunDirectory;
 
-/* Creates what is missing, takes the lock, writes and deletes a probe file in checkpoints/, and removes
- * what a killed run left half-written there. A lock outlives no process, so there are no stale ones. */
+/* Creates what is missing, takes the lock, writes and deletes a probe file in checkpoints/, and
+ * removes what a killed run left half-written there. A lock outlives no process, so there are no
+ * stale ones. */
 bool run_directory_open(RunDirectory *run, const char *path, Error *error);
 void run_directory_close(RunDirectory *run);
 

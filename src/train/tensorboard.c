@@ -152,8 +152,9 @@ void tensorboard_flush(TensorBoard *board) {
         return;
     }
     if (!board->warned)
-        log_warning("cannot write to the TensorBoard file: %s; training goes on, points will be missing",
-                    written < 0 ? strerror(errno) : "the disk is full");
+        log_warning(
+            "cannot write to the TensorBoard file: %s; training goes on, points will be missing",
+            written < 0 ? strerror(errno) : "the disk is full");
     board->warned = true;
     (void)!ftruncate(board->file, board->size); /* a reader stops at a record cut short */
 }

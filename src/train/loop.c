@@ -1,0 +1,234 @@
+/* The training loop. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "eval/evaluate.h"
+#include "train/interrupt.h"
+#include "train/run.h"
+#include "train/samples.h"
+#include "train/status.h"
+#include "train/train.h"
+
+enum { SKIPS_MOST = 10 }; /* steps in a row whose gradient is not finite, before giving up */
+
+/* What one optimizer step gathers. */
+typedef struct StepSums {
+    double loss;     /* nats over all counted targets */
+    int64_t targets;
+    double data_wait; /* seconds */
+} StepSums;
+
+/* Forward and backward of the next micro-batch. Losses are added in a fixed order, in double. */
+static bool run_micro_batch(Run *run, const StepScalars *scalars, StepSums *sums, Error *error) {
+    const Backend *backend = run->plan.backend;
+    const Program *program = &run->plan.program;
+    int64_t count = program->B * program->T;
+    Batch batch;
+    if (!loader_next(run->loader, &batch, &sums->data_wait, error)) return false;
+    backend->upload(run->executor, program->tokens, 0, batch.tokens, count * 4);
+    backend->upload(run->executor, program->targets, 0, batch.targets, count * 4);
+    backend->upload(run->executor, program->document_start, 0, batch.document_start, count * 4);
+    if (!backend->run(run->executor, SECTION_MICRO_BATCH, scalars, error)) return false;
+    const float *losses = backend->view(run->executor, program->losses);
+    for (int64_t i = 0; i < count; i++) sums->loss += (double)losses[i];
+    sums->targets += batch.target_count;
+    return true;
+}
+
+/* One optimizer step; fills the metrics of it. */
+static bool run_step(Run *run, StepMetrics *metrics, Error *error) {
+    const TrainSettings *settings = run->settings;
+    const Backend *backend = run->plan.backend;
+    double started = seconds_now();
+    StepSums sums = {0};
+    StepScalars scalars = {.learning_rate = (float)schedule_rate(&settings->schedule, run->step + 1),
+                           .step = run->step + 1, .seed = settings->seed};
+    int64_t micro_batches = settings_rows(settings) / run->plan.program.B;
+    for (int64_t i = 0; i < micro_batches; i++)
+        if (!run_micro_batch(run, &scalars, &sums, error)) return false;
+    /* The backward scaled by 1 / batch tokens; this makes it a mean over the targets that counted. */
+    scalars.gradient_scale = sums.targets ? (float)settings->batch_tokens / (float)sums.targets : 0;
+    if (!backend->run(run->executor, SECTION_UPDATE, &scalars, error)) return false;
+    float norm;
+    backend->download(run->executor, run->plan.program.gradient_norm, 0, &norm, sizeof norm);
+    run->step++;
+    run->tokens += settings->batch_tokens;
+    run->sample = loader_position(run->loader);
+    double seconds = seconds_now() - started, rate = (double)settings->batch_tokens / seconds;
+    *metrics = (StepMetrics){
+        .step = run->step,
+        .tokens = run->tokens,
+        .epoch = (double)run->sample / (double)loader_samples_per_epoch(run->loader),
+        .loss = sums.targets ? sums.loss / (double)sums.targets : NAN,
+        .lr = (double)scalars.learning_rate,
+        .grad_norm = (double)norm,
+        .step_ms = 1e3 * seconds,
+        .tokens_per_s = rate,
+        .mfu = rate * step_plan_flops_per_token(&run->plan) / run->plan.device.matmul_flops,
+        .data_wait_ms = 1e3 * sums.data_wait,
+        .checkpoint_wait_ms = 1e3 * run->checkpoint_wait,
+        .mem_bytes = memory_resident()};
+    run->checkpoint_wait = 0;
+    return true;
+}
+
+static void log_step(Run *run, const StepMetrics *metrics) {
+    double now = (double)time(NULL);
+    metrics_step(&run->log, metrics);
+    tensorboard_scalar(&run->board, now, metrics->step, "train/loss", metrics->loss);
+    tensorboard_scalar(&run->board, now, metrics->step, "train/lr", metrics->lr);
+    tensorboard_scalar(&run->board, now, metrics->step, "train/grad_norm", metrics->grad_norm);
+    tensorboard_scalar(&run->board, now, metrics->step, "speed/tokens_per_s", metrics->tokens_per_s);
+    tensorboard_scalar(&run->board, now, metrics->step, "speed/mfu", metrics->mfu);
+    tensorboard_flush(&run->board);
+}
+
+/* A step whose gradient is not finite left the weights as they were (the update skips it). A few are
+ * bad luck, many are a diverged run. */
+static bool check_finite(Run *run, const StepMetrics *metrics, int *skips, Error *error) {
+    if (isfinite(metrics->grad_norm)) {
+        *skips = 0;
+        return true;
+    }
+    metrics_event(&run->log, "skip", run->step, "gradient norm %g; the update was left out",
+                  metrics->grad_norm);
+    log_warning("step %lld: the gradient is not finite; its update was left out", (long long)run->step);
+    if (++*skips < SKIPS_MOST) return true;
+    return fail(error, "%d steps in a row had a gradient that is not finite: the run has diverged. Go back to "
+                       "an earlier checkpoint with a lower --lr or a longer --warmup", SKIPS_MOST);
+}
+
+static bool evaluate_run(Run *run, TrainResult *result, Error *error) {
+    Evaluation evaluation;
+    if (!evaluate_dataset(&run->inference, run->dataset, SPLIT_VALIDATION, run->settings->packing,
+                          run->settings->eval_tokens, false, &evaluation, error))
+        return false;
+    result->val_loss = evaluation.loss, result->val_bpb = evaluation.bpb;
+    double now = (double)time(NULL);
+    metrics_evaluation(&run->log, run->step, evaluation.loss, evaluation.bpb);
+    tensorboard_scalar(&run->board, now, run->step, "val/loss", evaluation.loss);
+    tensorboard_scalar(&run->board, now, run->step, "val/bpb", evaluation.bpb);
+    tensorboard_flush(&run->board);
+    log_line("step %lld: validation loss %.4f, %.4f bits per byte", (long long)run->step, evaluation.loss,
+             evaluation.bpb);
+    return true;
+}
+
+/* A checkpoint that cannot be written does not end the run: the earlier ones stand. */
+static bool save(Run *run, double *saved, Error *error) {
+    *saved = seconds_now();
+    if (run_save(run, error)) {
+        metrics_event(&run->log, "checkpoint", run->step, "written");
+        return true;
+    }
+    metrics_event(&run->log, "checkpoint failed", run->step, "%s", error->message);
+    log_warning("step %lld: no checkpoint was written: %s", (long long)run->step, error->message);
+    return false;
+}
+
+static bool due(int64_t step, int64_t every) {
+    return every > 0 && step % every == 0;
+}
+
+/* What follows a step: first the checkpoint, so that nothing after it can lose the run. */
+static bool after_step(Run *run, bool last, double *saved, TrainResult *result, Error *error) {
+    const TrainSettings *settings = run->settings;
+    bool timed = settings->checkpoint_seconds > 0 && seconds_now() - *saved >= settings->checkpoint_seconds;
+    if ((due(run->step, settings->checkpoint_every) || timed) && !last) {
+        Error failure;
+        save(run, saved, &failure);
+    }
+    if (last && !save(run, saved, error)) return false;
+    if (result->interrupted) return true;
+    bool end = run->step == settings->steps;
+    if ((due(run->step, settings->eval_every) || (end && settings->eval_every)) &&
+        !evaluate_run(run, result, error))
+        return false;
+    if (due(run->step, settings->sample_every) || (end && settings->sample_every))
+        return print_sample(&run->inference, settings, run->step, error);
+    return true;
+}
+
+static int by_value(const void *a, const void *b) {
+    double left, right;
+    memcpy(&left, a, sizeof left);
+    memcpy(&right, b, sizeof right);
+    return (left > right) - (left < right);
+}
+
+/* The speed that is reported at the end: the median of the last steps, at most this many. */
+typedef struct Speeds {
+    double values[512];
+    int64_t count;
+} Speeds;
+
+static void speeds_add(Speeds *speeds, double value) {
+    speeds->values[speeds->count++ % 512] = value;
+}
+
+static double speeds_median(Speeds *speeds) {
+    int64_t count = speeds->count < 512 ? speeds->count : 512;
+    if (!count) return NAN;
+    qsort(speeds->values, (size_t)count, sizeof *speeds->values, by_value);
+    return speeds->values[count / 2];
+}
+
+typedef struct Watcher {
+    void (*on_step)(void *context, int64_t step, double loss);
+    void *context;
+} Watcher;
+
+static bool loop(Run *run, const Watcher *watcher, TrainResult *result, Error *error) {
+    const TrainSettings *settings = run->settings;
+    int64_t last = settings->steps;
+    if (settings->stop_after && run->step + settings->stop_after < last)
+        last = run->step + settings->stop_after;
+    Status status = status_start(run->step, last);
+    Speeds speeds = {0};
+    double saved = seconds_now();
+    int skips = 0;
+    bool done = true;
+    while (done && run->step < last && !result->interrupted) {
+        StepMetrics metrics;
+        done = run_step(run, &metrics, error);
+        if (!done) break;
+        log_step(run, &metrics);
+        status_show(&status, &metrics);
+        speeds_add(&speeds, metrics.tokens_per_s);
+        result->loss = metrics.loss;
+        if (watcher->on_step) watcher->on_step(watcher->context, run->step, metrics.loss);
+        result->interrupted = interrupt_requested();
+        done = check_finite(run, &metrics, &skips, error) &&
+               after_step(run, run->step == last || result->interrupted, &saved, result, error);
+    }
+    result->steps = run->step;
+    result->tokens_per_s = speeds_median(&speeds);
+    return done;
+}
+
+bool train(const TrainSettings *settings, const Dataset *dataset, const Tokenizer *tokenizer,
+           const char *config, void (*on_step)(void *context, int64_t step, double loss), void *context,
+           TrainResult *result, Error *error) {
+    *result = (TrainResult){.loss = NAN, .tokens_per_s = NAN, .val_loss = NAN, .val_bpb = NAN};
+    Run run;
+    interrupt_install();
+    bool done = run_open(&run, settings, dataset, tokenizer, config, error);
+    if (done) {
+        metrics_event(&run.log, "start", run.step, "%lld steps to step %lld",
+                      (long long)(settings->steps - run.step), (long long)settings->steps);
+        Watcher watcher = {on_step, context};
+        done = loop(&run, &watcher, result, error);
+        log_status_end();
+        if (!done) metrics_event(&run.log, "error", run.step, "%s", error->message);
+        else if (result->interrupted)
+            log_line("stopped by a signal at step %lld; 'hearth train --run-dir %s --resume' goes on",
+                     (long long)run.step, settings->run_directory);
+        run_close(&run);
+    }
+    interrupt_remove();
+    return done;
+}

@@ -1,0 +1,204 @@
+#include "train/run.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "base/units.h"
+#include "cpu/backend.h"
+#include "model/parameters.h"
+#include "train/checkpoint.h"
+
+enum { LOADER_RING = 4 };
+
+/* A run without --resume must not mix with an earlier one. */
+static bool refuse_mixing(const Run *run, Error *error) {
+    int64_t *steps;
+    size_t count;
+    if (!checkpoints_list(run->directory.checkpoints, &steps, &count, error)) return false;
+    free(steps);
+    return !count || fail(error, "%s already holds %zu checkpoint%s: give --resume to go on, or another "
+                                 "--run-dir", run->settings->run_directory, count, count == 1 ? "" : "s");
+}
+
+/* What decides the order of additions, and the format of the moments, stays as the run began unless the
+ * command line says otherwise: so a resumed run goes on bit for bit. */
+static bool keep_choices(const Restored *restored, TrainSettings *settings, Error *error) {
+    const json_t *state = restored->state;
+    const char *format = json_get_string(state, "optimizer_state", error);
+    int64_t micro_batch, logit_chunk;
+    if (!format || !json_get_integer(state, "micro_batch", 1, INT32_MAX, &micro_batch, error) ||
+        !json_get_integer(state, "logit_chunk", 1, INT32_MAX, &logit_chunk, error))
+        return false;
+    for (int i = STATE_FP32; settings->optimizer_state < 0 && i <= STATE_8BIT; i++)
+        if (!strcmp(format, state_format_name((StateFormat)i))) settings->optimizer_state = i;
+    if (!settings->micro_batch && settings_rows(settings) % micro_batch == 0)
+        settings->micro_batch = micro_batch;
+    if (!settings->logit_chunk) settings->logit_chunk = logit_chunk;
+    return true;
+}
+
+static bool make_plan(Run *run, const Restored *restored, Error *error) {
+    TrainSettings settings = *run->settings;
+    if (restored->state && !keep_choices(restored, &settings, error)) return false;
+    if (!step_plan_make(&run->plan, &settings, &backend_cpu, NULL, error)) return false;
+    step_plan_print(&run->plan, &settings);
+    return memory_check(&run->plan, error);
+}
+
+/* Parameters in fp32 and the moments: what a checkpoint takes on disk. */
+static int64_t checkpoint_bytes(const Program *program) {
+    return program->kind_bytes[BUFFER_MASTER] + program->kind_bytes[BUFFER_STATE] + (16 << 20);
+}
+
+static bool load_restored(Run *run, const Restored *restored, Error *error) {
+    Checkpoint checkpoint;
+    const Backend *backend = run->plan.backend;
+    if (!checkpoint_open(&checkpoint, restored->path, CHECKPOINT_RESUME, error)) return false;
+    bool done = parameters_load(backend, run->executor, &run->plan.program, &checkpoint.model,
+                                restored->path, error) &&
+                optimizer_load(backend, run->executor, &run->plan.program, &checkpoint.optimizer,
+                               restored->path, error);
+    checkpoint_close(&checkpoint);
+    return done;
+}
+
+static bool load_initial(Run *run, const char *path, Error *error) {
+    Checkpoint checkpoint;
+    char *file = path_join(path, "tokenizer.json", error);
+    bool done = file != NULL;
+    if (done && path_exists(file)) {
+        char hash[SHA256_TEXT];
+        Tokenizer *tokenizer = tokenizer_open(file, error);
+        done = tokenizer != NULL;
+        if (done) tokenizer_hash(tokenizer, hash);
+        tokenizer_free(tokenizer);
+        if (done && run->tokenizer && strcmp(hash, run->tokenizer_hash) != 0)
+            done = fail(error, "%s has another tokenizer than the dataset: build the dataset with "
+                               "--tokenizer %s", path, file);
+    }
+    free(file);
+    if (!done || !checkpoint_open(&checkpoint, path, CHECKPOINT_WEIGHTS, error)) return false;
+    done = parameters_load(run->plan.backend, run->executor, &run->plan.program, &checkpoint.model, path,
+                           error);
+    checkpoint_close(&checkpoint);
+    return done;
+}
+
+static bool set_weights(Run *run, const Restored *restored, Error *error) {
+    const TrainSettings *settings = run->settings;
+    const Program *program = &run->plan.program;
+    const Backend *backend = run->plan.backend;
+    if (!model_fill_tables(backend, run->executor, program, &settings->model, error)) return false;
+    if (restored->path) return load_restored(run, restored, error);
+    if (settings->init_from) return load_initial(run, settings->init_from, error);
+    return parameters_initialise(backend, run->executor, program, settings->seed, error);
+}
+
+static bool open_logs(Run *run, const char *config, Error *error) {
+    const RunDirectory *directory = &run->directory;
+    if (!file_write(directory->config, config, strlen(config), error)) return false;
+    run->log_open = metrics_open(&run->log, directory->log, error);
+    run->board_open = run->log_open && tensorboard_open(&run->board, directory->tensorboard,
+                                                        (double)time(NULL), error);
+    return run->board_open;
+}
+
+static bool open_loader(Run *run, Error *error) {
+    const TrainSettings *settings = run->settings;
+    LoaderSettings wanted = {.split = SPLIT_TRAIN, .packing = settings->packing,
+                             .sequence_length = settings->model.sequence_length,
+                             .micro_batch = run->plan.plan.choice.micro_batch, .shuffle = true,
+                             .seed = settings->seed, .ranks = 1};
+    run->loader = loader_open(run->dataset, &wanted, run->sample, LOADER_RING, error);
+    return run->loader != NULL;
+}
+
+static bool start(Run *run, const Restored *restored, const char *config, Error *error) {
+    const Program *program = &run->plan.program;
+    run->executor = run->plan.backend->open(program, error);
+    run->inference = (Inference){.backend = run->plan.backend, .program = program,
+                                 .executor = run->executor, .tokenizer = run->tokenizer};
+    return run->executor && set_weights(run, restored, error) && open_loader(run, error) &&
+           open_logs(run, config, error);
+}
+
+bool run_open(Run *run, const TrainSettings *settings, const Dataset *dataset, const Tokenizer *tokenizer,
+              const char *config, Error *error) {
+    *run = (Run){.settings = settings, .dataset = dataset, .tokenizer = tokenizer};
+    if (tokenizer) tokenizer_hash(tokenizer, run->tokenizer_hash);
+    Restored restored = {0};
+    run->directory_open = run_directory_open(&run->directory, settings->run_directory, error);
+    bool done = run->directory_open &&
+                (settings->resume ? state_restore(run, &restored, error) : refuse_mixing(run, error)) &&
+                make_plan(run, &restored, error) &&
+                run_directory_check_space(&run->directory, checkpoint_bytes(&run->plan.program), error) &&
+                start(run, &restored, config, error);
+    if (done && restored.path) {
+        log_line("resumed from %s", restored.path);
+        metrics_event(&run->log, "resume", run->step, "from %s", restored.path);
+    }
+    free(restored.path);
+    json_decref(restored.state);
+    if (!done) run_close(run);
+    return done;
+}
+
+void run_close(Run *run) {
+    if (run->loader) loader_free(run->loader);
+    if (run->board_open) tensorboard_close(&run->board);
+    if (run->log_open) metrics_close(&run->log);
+    if (run->executor) run->plan.backend->close(run->executor);
+    step_plan_free(&run->plan);
+    if (run->directory_open) run_directory_close(&run->directory);
+    *run = (Run){0};
+}
+
+static json_t *generation_config(const ModelConfig *config) {
+    json_t *json = json_object();
+    if (config->bos_id >= 0) json_object_set_new(json, "bos_token_id", json_integer(config->bos_id));
+    if (config->eos_id >= 0) json_object_set_new(json, "eos_token_id", json_integer(config->eos_id));
+    json_object_set_new(json, "do_sample", json_true());
+    return json;
+}
+
+static bool write_checkpoint(Run *run, Tensor *tensors, int optimizer_count, Error *error) {
+    const Program *program = &run->plan.program;
+    json_t *config = model_config_to_json(&run->settings->model, "float32", error);
+    json_t *generation = generation_config(&run->settings->model), *state = state_to_json(run);
+    const char *tokenizer = run->tokenizer ? dataset_directory(run->dataset) : NULL;
+    CheckpointContents contents = {.step = run->step,
+                                   .model = tensors,
+                                   .model_count = program->parameter_count,
+                                   .optimizer = tensors + program->parameter_count,
+                                   .optimizer_count = optimizer_count,
+                                   .config = config,
+                                   .generation = generation,
+                                   .state = state,
+                                   .tokenizer = tokenizer};
+    bool done = config && checkpoint_write(run->directory.checkpoints, &contents, error);
+    json_decref(config);
+    json_decref(generation);
+    json_decref(state);
+    return done;
+}
+
+bool run_save(Run *run, Error *error) {
+    const Program *program = &run->plan.program;
+    const Backend *backend = run->plan.backend;
+    double started = seconds_now();
+    size_t most = (size_t)(program->parameter_count + 4 * program->weight_count);
+    Tensor *tensors = allocate(most, sizeof *tensors, error);
+    if (!tensors) return false;
+    Tensor *moments = tensors + program->parameter_count;
+    int count = -1;
+    if (parameters_tensors(backend, run->executor, program, false, tensors, error))
+        count = optimizer_tensors(backend, run->executor, program, moments, error);
+    bool done = count >= 0 && write_checkpoint(run, tensors, count, error);
+    if (count >= 0) optimizer_tensors_free(moments, count);
+    free(tensors);
+    if (done) done = checkpoints_prune(run->directory.checkpoints, run->settings->keep, error);
+    run->checkpoint_wait += seconds_now() - started;
+    return done;
+}

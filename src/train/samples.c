@@ -1,0 +1,60 @@
+#include "train/samples.h"
+
+#include <string.h>
+
+#include "base/log.h"
+#include "eval/generate.h"
+
+typedef struct Collected {
+    const Tokenizer *tokenizer;
+    Bytes text;
+    Error *error;
+} Collected;
+
+static bool collect(void *context, uint32_t id) {
+    Collected *collected = context;
+    size_t size;
+    const uint8_t *bytes = tokenizer_token(collected->tokenizer, id, &size);
+    return !bytes || bytes_append(&collected->text, bytes, size, collected->error);
+}
+
+/* The document separator, then the prompt, cut so that something can follow it. */
+static bool encode_prompt(const Tokenizer *tokenizer, const char *prompt, int64_t context, Tokens *ids,
+                          Error *error) {
+    int64_t separator = tokenizer_document_separator(tokenizer);
+    if (separator >= 0) {
+        if (!reserve(&ids->ids, &ids->capacity, 1, sizeof *ids->ids, error)) return false;
+        ids->ids[ids->count++] = (uint32_t)separator;
+    }
+    if (!tokenizer_encode(tokenizer, prompt, strlen(prompt), false, ids, error)) return false;
+    if ((int64_t)ids->count >= context) ids->count = (size_t)context - 1;
+    return ids->count > 0 || fail(error, "--sample-prompt is empty and the tokenizer has no separator");
+}
+
+bool print_sample(const Inference *inference, const TrainSettings *settings, int64_t step, Error *error) {
+    const Tokenizer *tokenizer = inference->tokenizer;
+    if (!tokenizer) return true;
+    SamplingSettings sampling = {.temperature = 0.8, .top_p = 0.95, .seed = settings->seed};
+    Tokens ids = {0};
+    Collected collected = {.tokenizer = tokenizer, .error = error};
+    Sampler *sampler = sampler_new(&sampling, tokenizer_vocab_size(tokenizer), error);
+    bool done = sampler && encode_prompt(tokenizer, settings->sample_prompt, inference->program->context,
+                                         &ids, error);
+    if (done) {
+        int64_t room = inference->program->context - (int64_t)ids.count;
+        Generation generation = {.prompt = ids.ids,
+                                 .prompt_count = (int64_t)ids.count,
+                                 .max_tokens = settings->sample_tokens < room ? settings->sample_tokens : room,
+                                 .end_token = tokenizer_document_separator(tokenizer),
+                                 .token = collect,
+                                 .context = &collected};
+        done = generate(inference, sampler, &generation, error);
+    }
+    if (done)
+        log_line("step %lld sample: %s%.*s", (long long)step, settings->sample_prompt,
+                 (int)collected.text.size, (const char *)collected.text.data);
+    bytes_free(&collected.text);
+    tokens_free(&ids);
+    sampler_free(sampler);
+    return done;
+}

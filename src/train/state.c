@@ -1,0 +1,97 @@
+/* train_state.json: where a run stands, and what must not change when it goes on. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "train/checkpoint.h"
+#include "train/run.h"
+
+enum { STATE_VERSION = 1 };
+
+static const char *packing_name(Packing packing) {
+    static const char *const names[] = {"stream", "documents", "bestfit"};
+    return names[packing];
+}
+
+json_t *state_to_json(const Run *run) {
+    const TrainSettings *settings = run->settings;
+    return json_pack(
+        "{s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:s, s:s, s:s, s:s}", "version", STATE_VERSION, "step",
+        (json_int_t)run->step, "tokens", (json_int_t)run->tokens, "sample", (json_int_t)run->sample, "seed",
+        (json_int_t)settings->seed, "sequence_length", (json_int_t)settings->model.sequence_length,
+        "batch_tokens", (json_int_t)settings->batch_tokens, "packing", packing_name(settings->packing),
+        "precision", dtype_name(settings->storage), "optimizer_state",
+        state_format_name(run->plan.plan.choice.state), "dataset", dataset_fingerprint(run->dataset),
+        "tokenizer", run->tokenizer_hash);
+}
+
+static bool same_text(const json_t *state, const char *key, const char *now, const char *remedy,
+                      Error *error) {
+    const char *then = json_get_string(state, key, error);
+    if (!then) return false;
+    if (!strcmp(then, now)) return true;
+    return fail(error, "the checkpoint was trained with %s %s, this run has %s; %s", key, then, now, remedy);
+}
+
+static bool same_number(const json_t *state, const char *key, int64_t now, const char *option,
+                        Error *error) {
+    int64_t then;
+    if (!json_get_integer(state, key, 0, INT64_MAX, &then, error)) return false;
+    if (then == now) return true;
+    return fail(error, "the checkpoint was trained with %s %lld, this run has %lld; resume with --%s %lld",
+                key, (long long)then, (long long)now, option, (long long)then);
+}
+
+static bool check_state(Run *run, const json_t *state, Error *error) {
+    const TrainSettings *settings = run->settings;
+    int64_t version;
+    return json_get_integer(state, "version", STATE_VERSION, STATE_VERSION, &version, error) &&
+           same_text(state, "tokenizer", run->tokenizer_hash,
+                     "resume with the dataset that the run began with", error) &&
+           same_text(state, "dataset", dataset_fingerprint(run->dataset),
+                     "resume with the dataset that the run began with", error) &&
+           same_text(state, "packing", packing_name(settings->packing),
+                     "resume with the packing that the run began with", error) &&
+           same_number(state, "sequence_length", settings->model.sequence_length, "seq-len", error) &&
+           same_number(state, "seed", (int64_t)settings->seed, "seed", error) &&
+           json_get_integer(state, "step", 0, INT64_MAX, &run->step, error) &&
+           json_get_integer(state, "tokens", 0, INT64_MAX, &run->tokens, error) &&
+           json_get_integer(state, "sample", 0, INT64_MAX, &run->sample, error);
+}
+
+typedef struct Field {
+    const char *name;
+    int64_t then, now;
+} Field;
+
+static bool check_model(const ModelConfig *then, const ModelConfig *now, Error *error) {
+    const Field fields[] = {{"layers", then->layers, now->layers},
+                            {"dim", then->dim, now->dim},
+                            {"heads", then->heads, now->heads},
+                            {"kv-heads", then->kv_heads, now->kv_heads},
+                            {"head-dim", then->head_dim, now->head_dim},
+                            {"ffn", then->ffn, now->ffn},
+                            {"vocab", then->vocab, now->vocab},
+                            {"tie-embeddings", then->tied, now->tied}};
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        if (fields[i].then != fields[i].now)
+            return fail(error, "the checkpoint holds another model: --%s is %lld there and %lld here; leave "
+                               "the model's options out to resume with the checkpoint's own",
+                        fields[i].name, (long long)fields[i].then, (long long)fields[i].now);
+    return true;
+}
+
+bool state_restore(Run *run, Restored *restored, Error *error) {
+    *restored = (Restored){.path = checkpoints_latest(run->directory.checkpoints, error)};
+    if (!restored->path)
+        return fail_within(error, "--resume found nothing to go on from in %s", run->settings->run_directory);
+    ModelConfig config;
+    char *path = path_join(restored->path, "train_state.json", error);
+    bool done = path && model_config_load(&config, restored->path, error) &&
+                check_model(&config, &run->settings->model, error) &&
+                (restored->state = json_read_file(path, 1 << 20, error)) &&
+                check_state(run, restored->state, error);
+    if (!done && path) fail_within(error, "cannot resume from %s", restored->path);
+    free(path);
+    return done;
+}

@@ -1,0 +1,145 @@
+#include "train/step_plan.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/units.h"
+#include "model/model.h"
+#include "step/cost.h"
+
+/* The planner's callback: the whole program for one choice. */
+static bool write_program(Program *program, const PlanChoice *choice, void *context, Error *error) {
+    const TrainSettings *settings = context;
+    const ModelConfig *config = &settings->model;
+    const Model *model = model_find(config, error);
+    if (!model) return false;
+    int64_t T = config->sequence_length;
+    ModelSettings sizes = {.micro_batch = choice->micro_batch, .logit_chunk = choice->logit_chunk,
+                           .batch_tokens = settings->batch_tokens, .document_mask = settings->document_mask,
+                           .context = T, .prefill = T < 64 ? T : 64};
+    AdamwSettings adamw = settings->adamw;
+    adamw.state = choice->state;
+    program_init(program, settings->storage);
+    model->declare(program, config);
+    program_make_weight_buffers(program, true);
+    model_make_inputs(program, config, choice->micro_batch, T);
+    model->write_training(program, config, &sizes);
+    adamw_write_update(program, &adamw);
+    if (settings->eval_every) model->write_evaluation(program, config, &sizes);
+    if (settings->sample_every) model->write_generation(program, config, &sizes);
+    return program_finish(program, error);
+}
+
+static int64_t read_kilobytes(const char *path, const char *key) {
+    FILE *file = fopen(path, "r");
+    char line[256];
+    long long kilobytes = 0;
+    while (file && fgets(line, sizeof line, file))
+        if (!strncmp(line, key, strlen(key))) sscanf(line + strlen(key), ": %lld", &kilobytes);
+    if (file) fclose(file);
+    return (int64_t)kilobytes * 1024;
+}
+
+int64_t memory_available(void) {
+    return read_kilobytes("/proc/meminfo", "MemAvailable");
+}
+
+int64_t memory_resident(void) {
+    return read_kilobytes("/proc/self/status", "VmRSS");
+}
+
+/* Beside the arena: what is resident now, the loader's ring of batches (tokens, targets and document
+ * starts of int32), and the code that oneDNN writes for its matmuls. */
+static int64_t process_bytes(const TrainSettings *settings, int64_t micro_batch) {
+    enum { RING = 8, GENERATED_CODE = 12 << 20 };
+    return memory_resident() + RING * 3 * 4 * micro_batch * settings->model.sequence_length + GENERATED_CODE;
+}
+
+bool step_plan_make(StepPlan *plan, const TrainSettings *settings, const Backend *backend,
+                    const Device *device, Error *error) {
+    *plan = (StepPlan){.backend = backend};
+    if (device) plan->device = *device;
+    else if (!backend->describe(&plan->device, settings->storage, error)) return false;
+    int64_t memory = settings->memory ? settings->memory : (int64_t)(0.85 * (double)plan->device.memory);
+    TrainSettings copy = *settings; /* the callback takes a pointer that is not const */
+    PlanRequest request = {.backend = backend,
+                           .device = &plan->device,
+                           .memory = memory - process_bytes(settings, 1),
+                           .rows = settings_rows(settings),
+                           .sequence_length = settings->model.sequence_length,
+                           .micro_batch = settings->micro_batch,
+                           .logit_chunk = settings->logit_chunk,
+                           .recompute = settings->recompute,
+                           .state = settings->optimizer_state,
+                           .write = write_program,
+                           .context = &copy};
+    if (!plan_step(&request, &plan->plan, &plan->program, error)) return false;
+    plan->process_bytes = process_bytes(settings, plan->plan.choice.micro_batch);
+    if (!device) {
+        if (!backend->measure(&plan->device, settings->storage, error)) return false;
+        plan->plan.seconds = plan_seconds(&plan->program, request.rows, &plan->device);
+    }
+    return true;
+}
+
+bool memory_check(const StepPlan *plan, Error *error) {
+    int64_t more = step_plan_peak(plan) - memory_resident(), available = memory_available();
+    char needed[32], there[32];
+    if (more <= available) return true;
+    return fail(error, "the plan needs %s more and only %s is free now: close other programs, or give "
+                       "--memory what training may take",
+                format_bytes(needed, more), format_bytes(there, available));
+}
+
+void step_plan_free(StepPlan *plan) {
+    program_free(&plan->program);
+}
+
+int64_t step_plan_peak(const StepPlan *plan) {
+    return plan->program.arena_bytes + plan->process_bytes;
+}
+
+double step_plan_flops_per_token(const StepPlan *plan) {
+    Cost cost = section_cost(&plan->program, SECTION_MICRO_BATCH);
+    return cost.useful / (double)(plan->program.B * plan->program.T);
+}
+
+static void print_memory(const StepPlan *plan) {
+    char text[32];
+    log_line("memory:");
+    for (int kind = 0; kind < BUFFER_KINDS; kind++)
+        if (plan->program.kind_bytes[kind])
+            log_line("  %-24s %12s", buffer_kind_name((BufferKind)kind),
+                     format_bytes(text, plan->program.kind_bytes[kind]));
+    log_line("  %-24s %12s", "process and loader", format_bytes(text, plan->process_bytes));
+    log_line("  %-24s %12s", "peak", format_bytes(text, step_plan_peak(plan)));
+}
+
+void step_plan_print(const StepPlan *plan, const TrainSettings *settings) {
+    const ModelConfig *config = &settings->model;
+    const PlanChoice *choice = &plan->plan.choice;
+    char parameters[32], tokens[32], duration[32], whole_run[32], batch[32];
+    double total = (double)settings->steps * (double)settings->batch_tokens;
+    log_line("model: %s, %lld layers x %lld, %lld heads (%lld kv) of %lld, ffn %lld, vocabulary %lld, "
+             "%s parameters",
+             config->architecture, (long long)config->layers, (long long)config->dim,
+             (long long)config->heads, (long long)config->kv_heads, (long long)config->head_dim,
+             (long long)config->ffn, (long long)config->vocab,
+             format_count(parameters, (double)model_parameters(config)));
+    print_memory(plan);
+    log_line("plan: %s; %s, micro-batch %lld of %lld x %lld, recompute %s, logits %lld tokens at a time, "
+             "optimizer state %s",
+             plan->device.name, dtype_name(settings->storage), (long long)choice->micro_batch,
+             (long long)settings_rows(settings), (long long)config->sequence_length,
+             recompute_name(choice->recompute), (long long)choice->logit_chunk,
+             state_format_name(choice->state));
+    log_line("horizon: %lld steps of %s tokens = %s tokens, %.1f for each parameter",
+             (long long)settings->steps, format_count(batch, (double)settings->batch_tokens),
+             format_count(tokens, total), total / (double)model_parameters(config));
+    log_line("predicted: %s a step, %s tokens/s, %s in all",
+             format_duration(duration, plan->plan.seconds),
+             format_count(tokens, (double)settings->batch_tokens / plan->plan.seconds),
+             format_duration(whole_run, (double)settings->steps * plan->plan.seconds));
+}
