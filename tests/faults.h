@@ -1,6 +1,6 @@
-/* Failure injection by counting calls, as SQLite's tests do: fail the 1st call, then the 2nd, … until
- * the operation succeeds. A test that includes this header is linked so that calls from hearth's code
- * to the functions below pass through the counter:
+/* Failure injection by counting calls, as SQLite's tests do: fail the 1st call, then the 2nd, …
+ * until the operation succeeds. A test that includes this header is linked so that calls from
+ * hearth's code to the functions below pass through the counter:
  *     memory: malloc calloc realloc (and jansson's)
  *     files:  open read write fsync ftruncate rename mkdir mmap
  *

@@ -51,7 +51,8 @@ bool json_to_text(Bytes *out, const json_t *value, size_t flags, Error *error) {
 
 bool json_write_file(const char *path, const json_t *value, Error *error) {
     Bytes text = {0};
-    bool done = json_to_text(&text, value, JSON_INDENT(2), error) && bytes_append(&text, "\n", 1, error);
+    bool done =
+        json_to_text(&text, value, JSON_INDENT(2), error) && bytes_append(&text, "\n", 1, error);
     if (!done) fail_within(error, "cannot write %s", path);
     done = done && file_write(path, text.data, text.size, error);
     bytes_free(&text);
@@ -89,8 +90,11 @@ bool json_get_bool(const json_t *object, const char *key, bool *out, Error *erro
 
 const char *json_get_string(const json_t *object, const char *key, Error *error) {
     const json_t *value = json_object_get(object, key);
-    if (!value) fail(error, "\"%s\" is missing", key);
-    else if (!json_is_string(value)) fail(error, "\"%s\" is not a string", key);
-    else return json_string_value(value);
+    if (!value)
+        fail(error, "\"%s\" is missing", key);
+    else if (!json_is_string(value))
+        fail(error, "\"%s\" is not a string", key);
+    else
+        return json_string_value(value);
     return NULL;
 }

@@ -22,8 +22,8 @@ bool json_to_text(Bytes *out, const json_t *value, size_t flags, Error *error);
 /* Writes atomically, indented, keys in the order they were set, with a final newline. */
 bool json_write_file(const char *path, const json_t *value, Error *error);
 
-/* Members of an object. A missing key, another type or a value outside [minimum, maximum] is an error
- * that names the key. */
+/* Members of an object. A missing key, another type or a value outside [minimum, maximum] is an
+ * error that names the key. */
 bool json_get_integer(const json_t *object, const char *key, int64_t minimum, int64_t maximum,
                       int64_t *out, Error *error);
 bool json_get_number(const json_t *object, const char *key, double *out, Error *error);

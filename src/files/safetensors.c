@@ -37,8 +37,10 @@ static bool size_matches(const Tensor *tensor) {
     bool overflow = false, empty = false;
     for (int i = 0; i < tensor->rank; i++) {
         if (tensor->shape[i] < 0) return false;
-        if (tensor->shape[i] == 0) empty = true;
-        else overflow |= __builtin_mul_overflow(bytes, (size_t)tensor->shape[i], &bytes);
+        if (tensor->shape[i] == 0)
+            empty = true;
+        else
+            overflow |= __builtin_mul_overflow(bytes, (size_t)tensor->shape[i], &bytes);
     }
     return empty ? tensor->bytes == 0 : !overflow && tensor->bytes == bytes;
 }
@@ -72,8 +74,8 @@ static bool read_shape(Tensor *tensor, const json_t *entry, Error *error) {
     return true;
 }
 
-static bool read_offsets(Tensor *tensor, const json_t *entry, const uint8_t *data, size_t data_bytes,
-                         Error *error) {
+static bool read_offsets(Tensor *tensor, const json_t *entry, const uint8_t *data,
+                         size_t data_bytes, Error *error) {
     const json_t *offsets = json_object_get(entry, "data_offsets");
     const json_t *begin = json_array_get(offsets, 0), *end = json_array_get(offsets, 1);
     if (json_array_size(offsets) != 2 || !json_is_integer(begin) || !json_is_integer(end))
@@ -114,9 +116,10 @@ static bool check_metadata(json_t *metadata, Error *error) {
     if (!json_is_object(metadata)) return fail(error, "%s is not an object", metadata_key);
     const char *key;
     json_t *value;
-    json_object_foreach (metadata, key, value)
+    json_object_foreach(metadata, key, value) {
         if (!json_is_string(value))
             return fail(error, "%s: \"%.100s\" is not a string", metadata_key, key);
+    }
     return true;
 }
 
@@ -125,7 +128,7 @@ static bool read_tensors(Safetensors *file, json_t *header, size_t start, Error 
     if (!file->tensors) return false;
     const char *key;
     json_t *entry;
-    json_object_foreach (header, key, entry) {
+    json_object_foreach(header, key, entry) {
         if (strcmp(key, metadata_key) == 0) {
             if (!check_metadata(entry, error)) return false;
             continue;
@@ -200,7 +203,8 @@ static bool add_metadata(json_t *header, const char *const *metadata, Error *err
     bool done = pairs != NULL;
     for (; done && metadata && *metadata; metadata += 2)
         done = json_object_set_new(pairs, metadata[0], json_string(metadata[1])) == 0;
-    if (done && json_object_size(pairs) > 0) done = json_object_set(header, metadata_key, pairs) == 0;
+    if (done && json_object_size(pairs) > 0)
+        done = json_object_set(header, metadata_key, pairs) == 0;
     json_decref(pairs);
     return done || fail(error, "the metadata is not UTF-8 or memory is exhausted");
 }
@@ -217,9 +221,9 @@ static bool add_entry(json_t *header, const Tensor *tensor, size_t *offset, Erro
     size_t begin = *offset;
     *offset += tensor->bytes;
     bool whole = json_array_size(shape) == (size_t)tensor->rank; /* less when memory ran out */
-    json_t *entry = json_pack("{s:s, s:o, s:[I, I]}", "dtype", tensor_type_name(tensor->type),
-                              "shape", shape, "data_offsets", (json_int_t)begin,
-                              (json_int_t)*offset);
+    json_t *entry =
+        json_pack("{s:s, s:o, s:[I, I]}", "dtype", tensor_type_name(tensor->type), "shape", shape,
+                  "data_offsets", (json_int_t)begin, (json_int_t)*offset);
     bool done = json_object_set_new(header, tensor->name, entry) == 0 && whole;
     return done || fail(error, "the name is not UTF-8 or memory is exhausted");
 }

@@ -9,9 +9,23 @@
 #include "base/error.h"
 #include "base/file.h"
 
-typedef enum TensorType { /* as the format names them */
-    TENSOR_BOOL, TENSOR_U8, TENSOR_I8, TENSOR_F8_E5M2, TENSOR_F8_E4M3, TENSOR_I16, TENSOR_U16,
-    TENSOR_F16, TENSOR_BF16, TENSOR_I32, TENSOR_U32, TENSOR_F32, TENSOR_F64, TENSOR_I64, TENSOR_U64,
+/* As the format names them. */
+typedef enum TensorType {
+    TENSOR_BOOL,
+    TENSOR_U8,
+    TENSOR_I8,
+    TENSOR_F8_E5M2,
+    TENSOR_F8_E4M3,
+    TENSOR_I16,
+    TENSOR_U16,
+    TENSOR_F16,
+    TENSOR_BF16,
+    TENSOR_I32,
+    TENSOR_U32,
+    TENSOR_F32,
+    TENSOR_F64,
+    TENSOR_I64,
+    TENSOR_U64,
     TENSOR_TYPES
 } TensorType;
 
@@ -25,7 +39,7 @@ typedef struct Tensor {
     TensorType type;
     int rank;
     int64_t shape[TENSOR_RANK_MAX];
-    const void *data; /* inside the mapping when read, at any alignment; the caller's when written */
+    const void *data; /* read: in the mapping, at any alignment; written: the caller's */
     size_t bytes;
 } Tensor;
 
@@ -40,8 +54,8 @@ void safetensors_close(Safetensors *file);
 /* NULL when there is none of that name. */
 const Tensor *safetensors_find(const Safetensors *file, const char *name);
 
-/* Writes the tensors in the order given, with `metadata` pairs (key, value, …, NULL), the header padded
- * so that data starts at a multiple of 8. sha256 may be NULL. */
+/* Writes the tensors in the order given, with `metadata` pairs (key, value, …, NULL), the header
+ * padded so that data starts at a multiple of 8. sha256 may be NULL. */
 bool safetensors_write(const char *path, const Tensor *tensors, int count,
                        const char *const *metadata, char sha256[SHA256_TEXT], Error *error);
 

@@ -89,13 +89,13 @@ bool model_config_load(ModelConfig *config, const char *name, Error *error) {
         size_t used = strlen(list);
         snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", presets[i].name);
     }
-    return fail(error, "no model is named '%s'; give a preset (%s) or a Hugging Face config.json", name,
-                list);
+    return fail(error, "no model is named '%s'; give a preset (%s) or a Hugging Face config.json",
+                name, list);
 }
 
 /* ---- Limits ---- */
 
-/* The limits keep every count of parameters, and its bytes in fp32 with optimizer state, below 2^62. */
+/* The limits keep every count of parameters, and its bytes with optimizer state, below 2^62. */
 static bool check_sizes(const ModelConfig *config, Error *error) {
     const struct {
         const char *name;
@@ -131,16 +131,19 @@ static bool check_heads(const ModelConfig *config, Error *error) {
     char list[256];
     long long dim = config->dim, heads = config->heads, head_dim = config->head_dim;
     if (dim % heads != 0) /* transformers refuses it even where head_dim is given */
-        return fail(error, "dim %lld is not divisible by heads %lld; the nearest dims are %lld and "
-                    "%lld", dim, heads, dim / heads * heads, (dim / heads + 1) * heads);
+        return fail(error,
+                    "dim %lld is not divisible by heads %lld; the nearest dims are %lld, %lld", dim,
+                    heads, dim / heads * heads, (dim / heads + 1) * heads);
     if (heads % config->kv_heads != 0)
-        return fail(error, "heads %lld is not divisible by kv_heads %lld; kv_heads may be %s", heads,
-                    (long long)config->kv_heads, divisors(list, sizeof list, heads));
+        return fail(error, "heads %lld is not divisible by kv_heads %lld; kv_heads may be %s",
+                    heads, (long long)config->kv_heads, divisors(list, sizeof list, heads));
     if (head_dim < 2 || head_dim > (1 << 20) / heads)
         return fail(error, "head_dim %lld must be from 2 to %lld", head_dim, (1 << 20) / heads);
     if (head_dim % 2 != 0)
-        return fail(error, "head_dim %lld (dim %lld, heads %lld) is odd, but RoPE rotates pairs; "
-                    "choose dim and heads so that dim / heads is even", head_dim, dim, heads);
+        return fail(error,
+                    "head_dim %lld (dim %lld, heads %lld) is odd, but RoPE rotates pairs; "
+                    "choose dim and heads so that dim / heads is even",
+                    head_dim, dim, heads);
     return true;
 }
 

@@ -1,5 +1,4 @@
 /* A model's configuration as Hugging Face's config.json. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "model/config.h"
@@ -52,7 +51,8 @@ static bool refuse_unsupported(const json_t *json, Error *error) {
     for (int i = 0; i < 2; i++) {
         bool on = false;
         if (!get_bool(json, switches[i], &on, error)) return false;
-        if (on) return fail(error, "%s is not supported; hearth's models have no biases", switches[i]);
+        if (on)
+            return fail(error, "%s is not supported; hearth's models have no biases", switches[i]);
     }
     if (member(json, "quantization_config"))
         return fail(error, "quantization_config is not supported; give the model unquantized");
@@ -78,8 +78,8 @@ static bool read_sizes(ModelConfig *config, const json_t *json, Error *error) {
         const char *key;
         int64_t *out;
     } required[] = {
-        {"num_hidden_layers", &config->layers},   {"hidden_size", &config->dim},
-        {"num_attention_heads", &config->heads},  {"intermediate_size", &config->ffn},
+        {"num_hidden_layers", &config->layers},  {"hidden_size", &config->dim},
+        {"num_attention_heads", &config->heads}, {"intermediate_size", &config->ffn},
         {"vocab_size", &config->vocab},
     };
     for (size_t i = 0; i < sizeof required / sizeof *required; i++)
@@ -136,29 +136,27 @@ static json_t *token_or_null(int64_t id) {
 
 /* Older readers look for rope_theta and torch_dtype, newer ones for rope_parameters and dtype. */
 json_t *model_config_to_json(const ModelConfig *config, const char *dtype, Error *error) {
+    /* clang-format off: a key and its value belong together */
     json_t *json = json_pack(
         "{s:[s], s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:s, s:b, s:b, s:f, s:b,"
         " s:f, s:{s:s, s:f}, s:o, s:o, s:s, s:s}",
-        "architectures", "LlamaForCausalLM", "model_type", config->architecture,
-        "vocab_size", (json_int_t)config->vocab,
-        "hidden_size", (json_int_t)config->dim,
-        "intermediate_size", (json_int_t)config->ffn,
-        "num_hidden_layers", (json_int_t)config->layers,
-        "num_attention_heads", (json_int_t)config->heads,
-        "num_key_value_heads", (json_int_t)config->kv_heads,
-        "head_dim", (json_int_t)config->head_dim,
-        "max_position_embeddings", (json_int_t)config->sequence_length,
-        "rms_norm_eps", config->norm_eps, "initializer_range", config->init_std,
-        "hidden_act", "silu", "attention_bias", 0, "mlp_bias", 0, "attention_dropout", 0.0,
-        "tie_word_embeddings", config->tied,
-        "rope_theta", config->rope_theta,
-        "rope_parameters", "rope_type", "default", "rope_theta", config->rope_theta,
-        "bos_token_id", token_or_null(config->bos_id), "eos_token_id", token_or_null(config->eos_id),
-        "torch_dtype", dtype, "dtype", dtype);
+        "architectures", "LlamaForCausalLM", "model_type", config->architecture, "vocab_size",
+        (json_int_t)config->vocab, "hidden_size", (json_int_t)config->dim, "intermediate_size",
+        (json_int_t)config->ffn, "num_hidden_layers", (json_int_t)config->layers,
+        "num_attention_heads", (json_int_t)config->heads, "num_key_value_heads",
+        (json_int_t)config->kv_heads, "head_dim", (json_int_t)config->head_dim,
+        "max_position_embeddings", (json_int_t)config->sequence_length, "rms_norm_eps",
+        config->norm_eps, "initializer_range", config->init_std, "hidden_act", "silu",
+        "attention_bias", 0, "mlp_bias", 0, "attention_dropout", 0.0, "tie_word_embeddings",
+        config->tied, "rope_theta", config->rope_theta, "rope_parameters", "rope_type", "default",
+        "rope_theta", config->rope_theta, "bos_token_id", token_or_null(config->bos_id),
+        "eos_token_id", token_or_null(config->eos_id), "torch_dtype", dtype, "dtype", dtype);
+    /* clang-format on */
     bool done = json != NULL;
     if (done && strcmp(config->window_pattern, "L") != 0)
-        done = json_object_set_new(json, "window_pattern", json_string(config->window_pattern)) == 0 &&
-               json_object_set_new(json, "window", json_integer(config->window)) == 0;
+        done =
+            json_object_set_new(json, "window_pattern", json_string(config->window_pattern)) == 0 &&
+            json_object_set_new(json, "window", json_integer(config->window)) == 0;
     if (done) return json;
     json_decref(json);
     fail(error, "config.json cannot be made: memory is exhausted");

@@ -1,7 +1,7 @@
 /* Any bytes as a safetensors file: refused, or every byte of every tensor can be read. */
 #include <stdint.h>
-#include <sys/mman.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "files/safetensors.h"

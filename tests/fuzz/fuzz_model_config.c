@@ -15,7 +15,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     bool accepted = json && model_config_from_json(&config, json, &error);
     json_decref(json);
     if (!accepted) return 0;
-    if (model_parameters(&config) <= 0 || model_layer_window(&config, config.layers - 1) <= 0) abort();
+    if (model_parameters(&config) <= 0 || model_layer_window(&config, config.layers - 1) <= 0)
+        abort();
     json = model_config_to_json(&config, "float32", &error);
     if (!json || !model_config_from_json(&back, json, &error)) abort();
     if (model_parameters(&back) != model_parameters(&config)) abort();

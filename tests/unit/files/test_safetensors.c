@@ -11,7 +11,11 @@ static const float weights[] = {1, 2, 3, 4, 5, 6};
 static const uint8_t codes[] = {7, 8, 9};
 
 static Tensor make(char *name, TensorType type, int64_t rows, int64_t columns, const void *data) {
-    return (Tensor){.name = name, .type = type, .rank = 2, .shape = {rows, columns}, .data = data,
+    return (Tensor){.name = name,
+                    .type = type,
+                    .rank = 2,
+                    .shape = {rows, columns},
+                    .data = data,
                     .bytes = (size_t)(rows * columns) * tensor_type_size(type)};
 }
 
@@ -59,7 +63,8 @@ static int open_all(const char *folder, bool good) {
         bool done = safetensors_open(&file, path, &error);
         if (done) safetensors_close(&file);
         if (done != good) fail_msg("%s: %s", entry->d_name, done ? "was accepted" : error.message);
-        if (!done && !strstr(error.message, entry->d_name)) fail_msg("no name in: %s", error.message);
+        if (!done && !strstr(error.message, entry->d_name))
+            fail_msg("no name in: %s", error.message);
         count++;
     }
     closedir(directory);
@@ -92,7 +97,8 @@ static void malformed_headers_are_refused(void **state) {
         const char *header, *message;
     } cases[] = {
         {"{\"a\":{\"dtype\":\"U8\",\"shape\":[8],\"data_offsets\":[0,8]},"
-         "\"a\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[8,8]}}", "duplicate"},
+         "\"a\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[8,8]}}",
+         "duplicate"},
         {"{\"a\":{\"dtype\":\"U8\",\"shape\":[4294967296,4294967296,0],\"data_offsets\":[0,8]}}",
          "do not match"},
         {"{\"a\":{\"dtype\":\"U64\",\"shape\":[2305843009213693953],\"data_offsets\":[0,8]}}",
@@ -109,7 +115,8 @@ static void malformed_headers_are_refused(void **state) {
         {"{}", "belong to no tensor"},
         {"{\"__metadata__\":[]}", "__metadata__"},
         {"{\"a\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]},"
-         "\"b\":{\"dtype\":\"U8\",\"shape\":[3],\"data_offsets\":[5,8]}}", "hole"},
+         "\"b\":{\"dtype\":\"U8\",\"shape\":[3],\"data_offsets\":[5,8]}}",
+         "hole"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         Safetensors file;
@@ -123,9 +130,10 @@ static void rank_eight_and_empty_tensors_are_read(void **state) {
     (void)state;
     Safetensors file;
     Error error;
-    const char *header = "{\"z\":{\"dtype\":\"U8\",\"shape\":[1,1,1,2,1,2,1,2],\"data_offsets\":[0,8]},"
-                         "\"b\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[8,8]},"
-                         "\"a\":{\"dtype\":\"F32\",\"shape\":[0,4],\"data_offsets\":[0,0]}}";
+    const char *header =
+        "{\"z\":{\"dtype\":\"U8\",\"shape\":[1,1,1,2,1,2,1,2],\"data_offsets\":[0,8]},"
+        "\"b\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[8,8]},"
+        "\"a\":{\"dtype\":\"F32\",\"shape\":[0,4],\"data_offsets\":[0,0]}}";
     assert_done(safetensors_open(&file, with_header(header, 8), &error), error);
     assert_int_equal(file.count, 3);
     assert_string_equal(file.tensors[0].name, "a");

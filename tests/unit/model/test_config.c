@@ -21,7 +21,7 @@ static void presets_have_the_sizes_they_are_named_for(void **state) {
     static const struct {
         const char *name;
         double millions;
-    } sizes[] = {{"llama-15m", 15.19}, {"llama-42m", 41.69},  {"llama-110m", 109.5},
+    } sizes[] = {{"llama-15m", 15.19},  {"llama-42m", 41.69},  {"llama-110m", 109.5},
                  {"llama-300m", 296.9}, {"llama-600m", 597.0}, {"llama-977m", 976.7}};
     const char *const *names = model_preset_names();
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
@@ -29,7 +29,8 @@ static void presets_have_the_sizes_they_are_named_for(void **state) {
         ModelConfig config = preset(sizes[i].name);
         double millions = (double)model_parameters(&config) / 1e6;
         if (fabs(millions / sizes[i].millions - 1) > 1e-3)
-            fail_msg("%s has %.2fM parameters, not %.2fM", sizes[i].name, millions, sizes[i].millions);
+            fail_msg("%s has %.2fM parameters, not %.2fM", sizes[i].name, millions,
+                     sizes[i].millions);
     }
     assert_null(names[sizeof sizes / sizeof *sizes]);
     ModelConfig largest = preset("llama-977m");
@@ -69,15 +70,15 @@ static void an_unknown_name_lists_the_presets(void **state) {
 static void sizes_that_cannot_be_trained_are_refused(void **state) {
     (void)state;
     Error error;
-#define REFUSED(change, text) \
-    do { \
-        ModelConfig config = preset("llama-110m"); \
-        change; \
-        assert_fails_with(model_config_check(&config, &error), error, text); \
+#define REFUSED(change, text)                                                                      \
+    do {                                                                                           \
+        ModelConfig config = preset("llama-110m");                                                 \
+        change;                                                                                    \
+        assert_fails_with(model_config_check(&config, &error), error, text);                       \
     } while (0)
     REFUSED(config.layers = 0, "layers is 0");
     REFUSED(config.dim = INT64_MAX, "dim is 9223372036854775807");
-    REFUSED(config.dim = 770, "dims are 768 and 780");
+    REFUSED(config.dim = 770, "dims are 768, 780");
     REFUSED(config.kv_heads = 5, "kv_heads may be 1, 2, 3, 4, 6, 12");
     REFUSED(config.head_dim = 63, "is odd");
     REFUSED(config.head_dim = 1 << 20, "head_dim");
@@ -118,17 +119,29 @@ static ModelConfig through_json(const ModelConfig *config) {
     return back;
 }
 
+static void assert_same(const ModelConfig *a, const ModelConfig *b) {
+    assert_string_equal(a->architecture, b->architecture);
+    assert_memory_equal(&a->layers, &b->layers,
+                        offsetof(ModelConfig, tied) - offsetof(ModelConfig, layers));
+    assert_true(a->tied == b->tied && a->rope_theta == b->rope_theta);
+    assert_true(a->norm_eps == b->norm_eps && a->init_std == b->init_std);
+    assert_string_equal(a->window_pattern, b->window_pattern);
+    assert_int_equal(a->window, b->window);
+    assert_int_equal(a->bos_id, b->bos_id);
+    assert_int_equal(a->eos_id, b->eos_id);
+}
+
 static void a_configuration_survives_config_json(void **state) {
     (void)state;
     ModelConfig config = preset("llama-300m");
     config.kv_heads = 5, config.tied = false, config.rope_theta = 500000, config.norm_eps = 1e-6;
     config.bos_id = 7, config.head_dim = 80;
     ModelConfig back = through_json(&config);
-    assert_memory_equal(&back, &config, sizeof config);
+    assert_same(&back, &config);
     strcpy(config.window_pattern, "SSL");
     config.window = 128;
     back = through_json(&config);
-    assert_memory_equal(&back, &config, sizeof config);
+    assert_same(&back, &config);
 }
 
 static void config_json_has_the_keys_of_old_and_new_readers(void **state) {
@@ -147,8 +160,8 @@ static void config_json_has_the_keys_of_old_and_new_readers(void **state) {
     json_decref(json);
 }
 
-#define SIZES \
-    "\"vocab_size\":64,\"hidden_size\":16,\"intermediate_size\":32,\"num_hidden_layers\":2," \
+#define SIZES                                                                                      \
+    "\"vocab_size\":64,\"hidden_size\":16,\"intermediate_size\":32,\"num_hidden_layers\":2,"       \
     "\"num_attention_heads\":4"
 
 static bool parse(ModelConfig *config, const char *text, Error *error) {
@@ -163,7 +176,8 @@ static void missing_members_take_the_librarys_defaults(void **state) {
     (void)state;
     ModelConfig config;
     Error error;
-    assert_done(parse(&config, "{\"model_type\":\"llama\",\"head_dim\":null," SIZES "}", &error), error);
+    assert_done(parse(&config, "{\"model_type\":\"llama\",\"head_dim\":null," SIZES "}", &error),
+                error);
     assert_int_equal(config.kv_heads, 4);
     assert_int_equal(config.head_dim, 4);
     assert_int_equal(config.sequence_length, 2048);
@@ -171,7 +185,8 @@ static void missing_members_take_the_librarys_defaults(void **state) {
     assert_done(parse(&config,
                       "{\"model_type\":\"llama\",\"eos_token_id\":[3,4],\"rope_theta\":5,"
                       "\"rope_parameters\":{\"rope_type\":\"default\",\"rope_theta\":7}," SIZES "}",
-                      &error), error);
+                      &error),
+                error);
     assert_int_equal(config.eos_id, 3);
     assert_true(config.rope_theta == 7);
 }

@@ -13,8 +13,12 @@
 #include "train/run_directory.h"
 
 static float values[6] = {1, 2, 3, 4, 5, 6};
-static Tensor tensor = {.name = (char[]){"w"}, .type = TENSOR_F32, .rank = 2, .shape = {2, 3},
-                        .data = values, .bytes = sizeof values};
+static Tensor tensor = {.name = (char[]){"w"},
+                        .type = TENSOR_F32,
+                        .rank = 2,
+                        .shape = {2, 3},
+                        .data = values,
+                        .bytes = sizeof values};
 
 /* What a checkpoint of that step holds here; the tokenizer is a directory with one file. */
 static CheckpointContents make(int64_t step) {
@@ -28,9 +32,15 @@ static CheckpointContents make(int64_t step) {
         assert_done(directory_create(tokenizer, &error), error);
         assert_done(file_write(test_path("tokenizer/tokenizer.json"), "{}", 2, &error), error);
     }
-    return (CheckpointContents){.step = step, .model = &tensor, .model_count = 1, .optimizer = &tensor,
-                                .optimizer_count = 1, .config = config, .generation = config,
-                                .state = state, .tokenizer = tokenizer};
+    return (CheckpointContents){.step = step,
+                                .model = &tensor,
+                                .model_count = 1,
+                                .optimizer = &tensor,
+                                .optimizer_count = 1,
+                                .config = config,
+                                .generation = config,
+                                .state = state,
+                                .tokenizer = tokenizer};
 }
 
 static void write_step(const char *checkpoints, int64_t step) {
@@ -69,8 +79,13 @@ static void names_and_steps(void **state) {
     char name[CHECKPOINT_NAME];
     assert_string_equal(checkpoint_name(name, 1000), "step-00001000");
     assert_int_equal(checkpoint_step("step-00001000"), 1000);
-    const char *const others[] = {"step-1000", "step-00001000.tmp", ".step-00001000.tmp", "step--0000001",
-                                  "step-", "step-99999999999999999999", "other"};
+    const char *const others[] = {"step-1000",
+                                  "step-00001000.tmp",
+                                  ".step-00001000.tmp",
+                                  "step--0000001",
+                                  "step-",
+                                  "step-99999999999999999999",
+                                  "other"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         assert_int_equal(checkpoint_step(others[i]), -1);
 }
@@ -104,8 +119,9 @@ static void a_plain_model_directory_gives_weights_but_no_resume(void **state) {
     assert_done(file_write(inside(path, "model.safetensors.index.json"), "{}", 2, &error), error);
     assert_fails_with(checkpoint_open(&checkpoint, path, CHECKPOINT_WEIGHTS, &error), error,
                       "split over several files");
-    assert_done(safetensors_write(inside(path, "model.safetensors"), &tensor, 1, NULL, NULL, &error),
-                error);
+    assert_done(
+        safetensors_write(inside(path, "model.safetensors"), &tensor, 1, NULL, NULL, &error),
+        error);
     assert_done(checkpoint_open(&checkpoint, path, CHECKPOINT_WEIGHTS, &error), error);
     assert_int_equal(checkpoint.model.count, 1);
     assert_null(checkpoint.state);
@@ -139,7 +155,8 @@ static void damage_is_found_and_the_one_before_is_used(void **state) {
 
     assert_int_equal(truncate(inside(checkpoints, "step-00000003/train_state.json"), 3), 0);
     path = inside(checkpoints, "step-00000003");
-    assert_fails_with(checkpoint_open(&checkpoint, path, CHECKPOINT_WEIGHTS, &error), error, "3 bytes");
+    assert_fails_with(checkpoint_open(&checkpoint, path, CHECKPOINT_WEIGHTS, &error), error,
+                      "3 bytes");
     assert_int_equal(unlink(inside(checkpoints, "step-00000002/optimizer.safetensors")), 0);
     assert_int_equal(latest(checkpoints), 1);
     write_step(checkpoints, 4); /* a damaged one is replaced */
@@ -166,9 +183,11 @@ static void hostile_manifests_are_refused(void **state) {
         {"{}", "does not list"},
         {"{\"files\":{\"config.json\":1}}", "does not list"},
         {"{\"files\":{\"model.safetensors\":{},\"config.json\":{}}}", "sha256"},
-        {"{\"files\":{\"../x\":{},\"model.safetensors\":{},\"config.json\":{}}}", "plain file name"},
+        {"{\"files\":{\"../x\":{},\"model.safetensors\":{},\"config.json\":{}}}",
+         "plain file name"},
         {"{\"files\":{\"..\":{\"bytes\":0,\"sha256\":\"\"},\"model.safetensors\":{},"
-         "\"config.json\":{}}}", "bytes"},
+         "\"config.json\":{}}}",
+         "bytes"},
         {"{\"files\":{\"model.safetensors\":{\"bytes\":-1,\"sha256\":\"\"},\"config.json\":{}}}",
          "bytes"},
     };
@@ -176,10 +195,11 @@ static void hostile_manifests_are_refused(void **state) {
     write_step(checkpoints, 1);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         Error error;
-        assert_done(file_write(inside(checkpoints, "step-00000001/manifest.json"), cases[i].manifest,
-                               strlen(cases[i].manifest), &error), error);
-        assert_fails_with(checkpoint_verify(inside(checkpoints, "step-00000001"), true, &error), error,
-                          cases[i].message);
+        assert_done(file_write(inside(checkpoints, "step-00000001/manifest.json"),
+                               cases[i].manifest, strlen(cases[i].manifest), &error),
+                    error);
+        assert_fails_with(checkpoint_verify(inside(checkpoints, "step-00000001"), true, &error),
+                          error, cases[i].message);
     }
 }
 
@@ -190,8 +210,9 @@ static void a_step_too_large_for_its_name_is_refused(void **state) {
     assert_fails_with(checkpoint_write(fresh("large"), &contents, &error), error, "99999999");
 }
 
-/* Fails the 1st, 2nd, … call of writing step 2 until a write succeeds. After each failure step 1 or,
- * when only making it durable failed, step 2 is the newest whole one, and no temporary file is left. */
+/* Fails the 1st, 2nd, … call of writing step 2 until a write succeeds. After each failure step 1
+ * or, when only making it durable failed, step 2 is the newest whole one, and no temporary file is
+ * left. */
 static void fail_every_call(FaultEffect effect) {
     const char *checkpoints = fresh("faults");
     write_step(checkpoints, 1);
@@ -257,8 +278,8 @@ static void the_process_may_be_killed_at_any_call(void **state) {
     }
 }
 
-/* Exhausted memory may also go unnoticed: jansson's lexer then drops a byte, here of a checksum that is
- * not compared. It must do no harm. */
+/* Exhausted memory may also go unnoticed: jansson's lexer then drops a byte, here of a checksum
+ * that is not compared. It must do no harm. */
 static void any_call_of_reading_may_fail(void **state) {
     (void)state;
     static const int functions[] = {FAULTS_FILES, FAULTS_MEMORY};

@@ -11,10 +11,18 @@
 #include "support.h"
 #include "train/metrics.h"
 
-static const StepMetrics metrics = {
-    .step = 7, .tokens = 3670016000000, .epoch = 0.25, .loss = 3.14159274f, .lr = 3e-4,
-    .grad_norm = 0.5, .step_ms = 812.25, .tokens_per_s = 1000, .mfu = 0.61, .data_wait_ms = 0.125,
-    .checkpoint_wait_ms = 0, .mem_bytes = 1LL << 33};
+static const StepMetrics metrics = {.step = 7,
+                                    .tokens = 3670016000000,
+                                    .epoch = 0.25,
+                                    .loss = 3.14159274f,
+                                    .lr = 3e-4,
+                                    .grad_norm = 0.5,
+                                    .step_ms = 812.25,
+                                    .tokens_per_s = 1000,
+                                    .mfu = 0.61,
+                                    .data_wait_ms = 0.125,
+                                    .checkpoint_wait_ms = 0,
+                                    .mem_bytes = 1LL << 33};
 
 static char *contents(const char *path) {
     Bytes bytes = {0};
@@ -51,10 +59,11 @@ static void a_step_is_one_line_with_every_key(void **state) {
     metrics_step(&log, &metrics);
     metrics_close(&log);
     char *text = contents(path);
-    assert_string_equal(text, "{\"step\":7,\"tokens\":3670016000000,\"epoch\":0.25,\"loss\":3.14159274,"
-                              "\"lr\":0.0003,\"grad_norm\":0.5,\"step_ms\":812.25,"
-                              "\"tokens_per_s\":1000,\"mfu\":0.61,\"data_wait_ms\":0.125,"
-                              "\"checkpoint_wait_ms\":0,\"mem_bytes\":8589934592}\n");
+    assert_string_equal(text,
+                        "{\"step\":7,\"tokens\":3670016000000,\"epoch\":0.25,\"loss\":3.14159274,"
+                        "\"lr\":0.0003,\"grad_norm\":0.5,\"step_ms\":812.25,"
+                        "\"tokens_per_s\":1000,\"mfu\":0.61,\"data_wait_ms\":0.125,"
+                        "\"checkpoint_wait_ms\":0,\"mem_bytes\":8589934592}\n");
     free(text);
     json_decref(only_line(path));
 }
@@ -112,8 +121,9 @@ static void a_resumed_run_appends(void **state) {
     metrics_event(&log, "resume", 1, "from step-00000001");
     metrics_close(&log);
     char *text = contents(path);
-    assert_string_equal(text, "{\"step\":1,\"val_loss\":2,\"val_bpb\":3}\n"
-                              "{\"event\":\"resume\",\"step\":1,\"message\":\"from step-00000001\"}\n");
+    assert_string_equal(text,
+                        "{\"step\":1,\"val_loss\":2,\"val_bpb\":3}\n"
+                        "{\"event\":\"resume\",\"step\":1,\"message\":\"from step-00000001\"}\n");
     free(text);
 }
 
