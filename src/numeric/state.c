@@ -75,20 +75,14 @@ uint8_t state_encode(const float *code, float x) {
     return (uint8_t)low;
 }
 
-void state_quantize(uint8_t *codes, float *absmax, const float *values, int64_t count, int is_signed) {
+void state_quantize(uint8_t *codes, const float *values, float absmax, int64_t count, int is_signed) {
     const StateCode *code = code_of(is_signed);
-    float largest = 0;
-    for (int64_t i = 0; i < count; i++) {
-        float magnitude = fabsf(values[i]);
-        largest = magnitude > largest ? magnitude : largest;
-    }
-    *absmax = largest;
-    if (largest == 0) {
+    if (absmax == 0) {
         memset(codes, code->zero, (size_t)count);
         return;
     }
     for (int64_t i = 0; i < count; i++) {
-        float x = values[i] / largest;
+        float x = values[i] / absmax;
         uint32_t bits;
         memcpy(&bits, &x, sizeof bits);
         uint8_t smallest = code->smallest[bits >> 16];

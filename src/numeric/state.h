@@ -19,10 +19,10 @@ const float *state_code(int is_signed);
  * smaller code. */
 uint8_t state_encode(const float *code, float x);
 
-/* One block of count <= STATE_BLOCK values: absmax is their largest magnitude, and each is stored as
+/* A block of count <= STATE_BLOCK values whose largest magnitude is absmax: each is stored as
  * state_encode(value / absmax), or as zero's code when absmax is 0. */
-void state_quantize(uint8_t *codes, float *absmax, const float *values, int64_t count, int is_signed);
-/* values = code * absmax */
+void state_quantize(uint8_t *codes, const float *values, float absmax, int64_t count, int is_signed);
+/* values = code * absmax: all codes mean 0 when absmax is 0, so zeroed memory is a zero state. */
 void state_dequantize(float *values, const uint8_t *codes, float absmax, int64_t count,
                       int is_signed);
 

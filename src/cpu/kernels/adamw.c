@@ -90,6 +90,13 @@ static void update_block_bf16(const AdamwArguments *a, const Update *u, int64_t 
     }
 }
 
+static float largest_magnitude(const float *values, int64_t count) {
+    vfloat largest = {0};
+    for (int64_t i = 0; i < count; i += W)
+        largest = vmax(vabs(row_load_f32(values, i, count)), largest);
+    return vlargest(largest);
+}
+
 static void update_block_8bit(const AdamwArguments *a, const Update *u, int64_t start, int64_t count) {
     float m[STATE_BLOCK], v[STATE_BLOCK];
     uint8_t *codes1 = (uint8_t *)a->moment1 + start, *codes2 = (uint8_t *)a->moment2 + start;
@@ -97,8 +104,10 @@ static void update_block_8bit(const AdamwArguments *a, const Update *u, int64_t 
     state_dequantize(m, codes1, *absmax1, count, 1);
     state_dequantize(v, codes2, *absmax2, count, 0);
     update_block(a, u, m, v, start, count);
-    state_quantize(codes1, absmax1, m, count, 1);
-    state_quantize(codes2, absmax2, v, count, 0);
+    *absmax1 = largest_magnitude(m, count);
+    *absmax2 = largest_magnitude(v, count);
+    state_quantize(codes1, m, *absmax1, count, 1);
+    state_quantize(codes2, v, *absmax2, count, 0);
 }
 
 void KERNEL(adamw)(const AdamwArguments *a) {
