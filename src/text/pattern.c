@@ -25,7 +25,7 @@ static const struct {
 enum { PATTERNS = sizeof patterns / sizeof *patterns };
 
 /* A regular expression may be slow without end or deep without bound; these stop it with an error. */
-enum { MATCH_LIMIT = 100000000, HEAP_LIMIT_KIB = 64 << 10 };
+enum { MATCH_LIMIT = 10000000, HEAP_LIMIT_KIB = 64 << 10 };
 
 const char *pattern_expression(const char *text) {
     for (int i = 0; i < PATTERNS; i++)

@@ -90,6 +90,7 @@ static size_t count_slice(const Trainer *trainer, size_t start, size_t end, Word
 /* Counts all of `pending` but the rest of a text that goes on. */
 static bool count_pending(Trainer *trainer, Error *error) {
     size_t size = trainer->pending.size, stopped = size;
+    if (!size) return true;
     int slices = thread_count();
     bool done = true;
 #pragma omp parallel for schedule(static, 1) num_threads(slices)
