@@ -3,17 +3,19 @@
 #include "base/log.h"
 #include "eval/measure.h"
 
+/* The rows counted do not depend on the micro-batch: of the last batch those beyond are left out. */
 static bool measure_loader(Measure *measure, Loader *loader, int64_t tokens, bool show, Error *error) {
-    int64_t samples = loader_samples_per_epoch(loader), rows = samples;
-    int64_t T = measure->inference->program->T;
-    if (tokens && (tokens - 1) / T + 1 < samples) rows = (tokens - 1) / T + 1;
+    int64_t B = measure->inference->program->B, T = measure->inference->program->T;
+    int64_t rows = loader_samples_per_epoch(loader);
+    if (tokens && (tokens - 1) / T + 1 < rows) rows = (tokens - 1) / T + 1;
     Progress progress = progress_start("evaluating", (uint64_t)rows);
     bool done = true;
-    while (done && loader_position(loader) < rows) {
+    for (int64_t row = 0; done && row < rows; row += B) {
         Batch batch;
         done = loader_next(loader, &batch, NULL, error) &&
-               measure_batch(measure, batch.tokens, batch.targets, batch.document_start, error);
-        if (show) progress_update(&progress, (uint64_t)loader_position(loader));
+               measure_batch(measure, batch.tokens, batch.targets, batch.document_start,
+                             rows - row < B ? rows - row : B, error);
+        if (show) progress_update(&progress, (uint64_t)row);
     }
     if (show) progress_end(&progress);
     return done;

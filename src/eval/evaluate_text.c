@@ -34,7 +34,8 @@ static void windows_free(Windows *windows) {
 
 /* Measures the rows so far; what is behind the last token has no targets, so it does not count. */
 static bool run_rows(Windows *windows, Error *error) {
-    if (!measure_batch(&windows->measure, windows->tokens, windows->targets, windows->starts, error))
+    if (!measure_batch(&windows->measure, windows->tokens, windows->targets, windows->starts, windows->B,
+                       error))
         return false;
     memset(windows->targets, -1, (size_t)(windows->B * windows->T) * sizeof(int32_t));
     windows->row = windows->column = 0;

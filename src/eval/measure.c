@@ -46,7 +46,7 @@ static void add_losses(Measure *measure, const int32_t *targets, int64_t count) 
 }
 
 bool measure_batch(Measure *measure, const int32_t *tokens, const int32_t *targets,
-                   const int32_t *document_start, Error *error) {
+                   const int32_t *document_start, int64_t rows, Error *error) {
     const Backend *backend = measure->inference->backend;
     const Program *program = measure->inference->program;
     Executor *executor = measure->inference->executor;
@@ -56,7 +56,7 @@ bool measure_batch(Measure *measure, const int32_t *tokens, const int32_t *targe
     backend->upload(executor, program->document_start, 0, document_start, bytes);
     if (!backend->run(executor, SECTION_EVALUATE, &(StepScalars){0}, error)) return false;
     backend->download(executor, program->losses, 0, measure->losses, bytes);
-    add_losses(measure, targets, count);
+    add_losses(measure, targets, rows * program->T);
     return true;
 }
 

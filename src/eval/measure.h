@@ -18,9 +18,9 @@ typedef struct Measure {
 bool measure_start(Measure *measure, const Inference *inference, Error *error);
 void measure_free(Measure *measure);
 
-/* Runs one batch [B,T] and adds the losses of its targets that are not -1. */
+/* Runs one batch [B,T] and adds the losses of the targets that are not -1 in its first `rows` rows. */
 bool measure_batch(Measure *measure, const int32_t *tokens, const int32_t *targets,
-                   const int32_t *document_start, Error *error);
+                   const int32_t *document_start, int64_t rows, Error *error);
 
 /* Fails when there was no target at all; `source` names the data. */
 bool measure_result(const Measure *measure, const char *source, Evaluation *result, Error *error);
