@@ -25,6 +25,10 @@ void log_set_quiet(bool quiet) {
     quiet_lines = quiet;
 }
 
+bool log_is_quiet(void) {
+    return quiet_lines;
+}
+
 static void clear_status(void) {
     if (status_open) fputs("\r\033[K", stderr);
     status_open = false;

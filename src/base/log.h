@@ -20,6 +20,7 @@ void log_status_end(void);
 
 /* No lines, status or progress from now on (warnings stay): for --quiet and for tests. */
 void log_set_quiet(bool quiet);
+bool log_is_quiet(void);
 
 /* Progress of work that may take over a second: nothing is shown before that; then the share done
  * and the time left, ten times a second on a terminal, every five seconds through a pipe. */

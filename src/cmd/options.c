@@ -264,7 +264,7 @@ static void print_default(const Option *option) {
         if (*(const int64_t *)value) printf(" (%s)", format_bytes(text, *(const int64_t *)value));
         break;
     default:
-        if (*(const int64_t *)value) printf(" (%lld)", (long long)*(const int64_t *)value);
+        if (*(const int64_t *)value > 0) printf(" (%lld)", (long long)*(const int64_t *)value);
     }
 }
 

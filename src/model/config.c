@@ -199,3 +199,13 @@ int64_t model_parameters(const ModelConfig *config) {
     int64_t embedding = config->tied ? 0 : config->vocab * config->dim;
     return model_scaling_parameters(config) + embedding;
 }
+
+double model_flops_per_token(const ModelConfig *config) {
+    int64_t norms = (2 * config->layers + 1) * config->dim, keys = 0;
+    for (int64_t layer = 0; layer < config->layers; layer++) {
+        int64_t window = model_layer_window(config, layer);
+        keys += window < config->sequence_length ? window : config->sequence_length;
+    }
+    return 6.0 * (double)(model_scaling_parameters(config) - norms) +
+           12.0 * (double)(config->heads * config->head_dim) * (double)keys;
+}

@@ -53,4 +53,8 @@ json_t *model_config_to_json(const ModelConfig *config, const char *dtype, Error
 int64_t model_parameters(const ModelConfig *config);
 int64_t model_scaling_parameters(const ModelConfig *config);
 
+/* Training FLOPs of one token as commonly counted: 6 for each parameter of a matmul, and 12 * H * D for
+ * each key in reach of each layer, without halving for causality. */
+double model_flops_per_token(const ModelConfig *config);
+
 #endif

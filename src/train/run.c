@@ -1,5 +1,6 @@
 #include "train/run.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -43,7 +44,7 @@ static bool make_plan(Run *run, const Restored *restored, Error *error) {
     TrainSettings settings = *run->settings;
     if (restored->state && !keep_choices(restored, &settings, error)) return false;
     if (!step_plan_make(&run->plan, &settings, &backend_cpu, NULL, error)) return false;
-    step_plan_print(&run->plan, &settings);
+    if (!log_is_quiet()) step_plan_print(&run->plan, &settings, stderr);
     return memory_check(&run->plan, error);
 }
 

@@ -15,14 +15,29 @@ static const char *packing_name(Packing packing) {
 
 json_t *state_to_json(const Run *run) {
     const TrainSettings *settings = run->settings;
-    return json_pack(
-        "{s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:s, s:s, s:s, s:s}", "version", STATE_VERSION, "step",
-        (json_int_t)run->step, "tokens", (json_int_t)run->tokens, "sample", (json_int_t)run->sample, "seed",
-        (json_int_t)settings->seed, "sequence_length", (json_int_t)settings->model.sequence_length,
-        "batch_tokens", (json_int_t)settings->batch_tokens, "packing", packing_name(settings->packing),
-        "precision", dtype_name(settings->storage), "optimizer_state",
-        state_format_name(run->plan.plan.choice.state), "dataset", dataset_fingerprint(run->dataset),
-        "tokenizer", run->tokenizer_hash);
+    const PlanChoice *choice = &run->plan.plan.choice;
+    const struct { const char *key; int64_t value; } numbers[] = {
+        {"version", STATE_VERSION},
+        {"step", run->step},
+        {"tokens", run->tokens},
+        {"sample", run->sample},
+        {"seed", (int64_t)settings->seed},
+        {"sequence_length", settings->model.sequence_length},
+        {"batch_tokens", settings->batch_tokens},
+        {"micro_batch", choice->micro_batch},
+        {"logit_chunk", choice->logit_chunk}};
+    const struct { const char *key, *value; } texts[] = {
+        {"packing", packing_name(settings->packing)},
+        {"precision", dtype_name(settings->storage)},
+        {"optimizer_state", state_format_name(choice->state)},
+        {"dataset", dataset_fingerprint(run->dataset)},
+        {"tokenizer", run->tokenizer_hash}};
+    json_t *json = json_object();
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        json_object_set_new(json, numbers[i].key, json_integer(numbers[i].value));
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        json_object_set_new(json, texts[i].key, json_string(texts[i].value));
+    return json;
 }
 
 static bool same_text(const json_t *state, const char *key, const char *now, const char *remedy,

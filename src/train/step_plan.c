@@ -4,7 +4,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/log.h"
 #include "base/units.h"
 #include "model/model.h"
 #include "step/cost.h"
@@ -57,6 +56,9 @@ static int64_t process_bytes(const TrainSettings *settings, int64_t micro_batch)
     return memory_resident() + RING * 3 * 4 * micro_batch * settings->model.sequence_length + GENERATED_CODE;
 }
 
+/* What a GPU's driver and libraries keep for themselves, roughly. */
+enum { DRIVER_BYTES = 640 << 20 };
+
 bool step_plan_make(StepPlan *plan, const TrainSettings *settings, const Backend *backend,
                     const Device *device, Error *error) {
     *plan = (StepPlan){.backend = backend};
@@ -66,7 +68,7 @@ bool step_plan_make(StepPlan *plan, const TrainSettings *settings, const Backend
     TrainSettings copy = *settings; /* the callback takes a pointer that is not const */
     PlanRequest request = {.backend = backend,
                            .device = &plan->device,
-                           .memory = memory - process_bytes(settings, 1),
+                           .memory = memory - (device ? DRIVER_BYTES : process_bytes(settings, 1)),
                            .rows = settings_rows(settings),
                            .sequence_length = settings->model.sequence_length,
                            .micro_batch = settings->micro_batch,
@@ -76,7 +78,7 @@ bool step_plan_make(StepPlan *plan, const TrainSettings *settings, const Backend
                            .write = write_program,
                            .context = &copy};
     if (!plan_step(&request, &plan->plan, &plan->program, error)) return false;
-    plan->process_bytes = process_bytes(settings, plan->plan.choice.micro_batch);
+    plan->process_bytes = device ? DRIVER_BYTES : process_bytes(settings, plan->plan.choice.micro_batch);
     if (!device) {
         if (!backend->measure(&plan->device, settings->storage, error)) return false;
         plan->plan.seconds = plan_seconds(&plan->program, request.rows, &plan->device);
@@ -106,39 +108,39 @@ double step_plan_flops_per_token(const StepPlan *plan) {
     return cost.useful / (double)(plan->program.B * plan->program.T);
 }
 
-static void print_memory(const StepPlan *plan) {
+static void print_memory(const StepPlan *plan, FILE *file) {
     char text[32];
-    log_line("memory:");
+    fprintf(file, "memory:\n");
     for (int kind = 0; kind < BUFFER_KINDS; kind++)
         if (plan->program.kind_bytes[kind])
-            log_line("  %-24s %12s", buffer_kind_name((BufferKind)kind),
+            fprintf(file, "  %-24s %12s\n", buffer_kind_name((BufferKind)kind),
                      format_bytes(text, plan->program.kind_bytes[kind]));
-    log_line("  %-24s %12s", "process and loader", format_bytes(text, plan->process_bytes));
-    log_line("  %-24s %12s", "peak", format_bytes(text, step_plan_peak(plan)));
+    fprintf(file, "  %-24s %12s\n", "process and loader", format_bytes(text, plan->process_bytes));
+    fprintf(file, "  %-24s %12s\n", "peak", format_bytes(text, step_plan_peak(plan)));
 }
 
-void step_plan_print(const StepPlan *plan, const TrainSettings *settings) {
+void step_plan_print(const StepPlan *plan, const TrainSettings *settings, FILE *file) {
     const ModelConfig *config = &settings->model;
     const PlanChoice *choice = &plan->plan.choice;
     char parameters[32], tokens[32], duration[32], whole_run[32], batch[32];
     double total = (double)settings->steps * (double)settings->batch_tokens;
-    log_line("model: %s, %lld layers x %lld, %lld heads (%lld kv) of %lld, ffn %lld, vocabulary %lld, "
-             "%s parameters",
+    fprintf(file, "model: %s, %lld layers x %lld, %lld heads (%lld kv) of %lld, ffn %lld, vocabulary %lld, "
+             "%s parameters\n",
              config->architecture, (long long)config->layers, (long long)config->dim,
              (long long)config->heads, (long long)config->kv_heads, (long long)config->head_dim,
              (long long)config->ffn, (long long)config->vocab,
              format_count(parameters, (double)model_parameters(config)));
-    print_memory(plan);
-    log_line("plan: %s; %s, micro-batch %lld of %lld x %lld, recompute %s, logits %lld tokens at a time, "
-             "optimizer state %s",
+    print_memory(plan, file);
+    fprintf(file, "plan: %s; %s, micro-batch %lld of %lld x %lld, recompute %s, logits %lld tokens at a time, "
+             "optimizer state %s\n",
              plan->device.name, dtype_name(settings->storage), (long long)choice->micro_batch,
              (long long)settings_rows(settings), (long long)config->sequence_length,
              recompute_name(choice->recompute), (long long)choice->logit_chunk,
              state_format_name(choice->state));
-    log_line("horizon: %lld steps of %s tokens = %s tokens, %.1f for each parameter",
+    fprintf(file, "horizon: %lld steps of %s tokens = %s tokens, %.1f for each parameter\n",
              (long long)settings->steps, format_count(batch, (double)settings->batch_tokens),
              format_count(tokens, total), total / (double)model_parameters(config));
-    log_line("predicted: %s a step, %s tokens/s, %s in all",
+    fprintf(file, "predicted: %s a step, %s tokens/s, %s in all\n",
              format_duration(duration, plan->plan.seconds),
              format_count(tokens, (double)settings->batch_tokens / plan->plan.seconds),
              format_duration(whole_run, (double)settings->steps * plan->plan.seconds));

@@ -2,6 +2,8 @@
 #ifndef HEARTH_TRAIN_STEP_PLAN_H
 #define HEARTH_TRAIN_STEP_PLAN_H
 
+#include <stdio.h>
+
 #include "step/planner.h"
 #include "train/settings.h"
 
@@ -25,8 +27,8 @@ int64_t step_plan_peak(const StepPlan *plan);
 /* Model FLOPs of one token of training, forward and backward, attention counted exactly. */
 double step_plan_flops_per_token(const StepPlan *plan);
 
-/* The memory table, the choices and the predicted time, as lines on stderr. */
-void step_plan_print(const StepPlan *plan, const TrainSettings *settings);
+/* The memory table, the choices and the predicted time, as lines of text. */
+void step_plan_print(const StepPlan *plan, const TrainSettings *settings, FILE *file);
 
 /* Fails when this machine has less memory free now than the plan takes. */
 bool memory_check(const StepPlan *plan, Error *error);

@@ -1,0 +1,120 @@
+/* hearth plan: memory and time of a run, on this machine or on a device that is not here. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/units.h"
+#include "cmd/train_options.h"
+#include "cmd/verbs.h"
+#include "cpu/backend.h"
+#include "data/dataset.h"
+#include "step/cost.h"
+#include "train/step_plan.h"
+
+static const Command command = {
+    .name = "plan",
+    .summary = "What a training run takes in memory and time, before it is started.",
+    .usage = "hearth plan --model NAME [--device NAME|this] [--memory 16G] [options of 'hearth train']",
+    .details =
+        "--device is 'this' (measured now) or one of rtx-5090, rtx-5080, rtx-5070-ti, rtx-4090, rtx-3090,\n"
+        "dgx-spark, h100, h200 (from their data sheets). The choices are the ones that 'hearth train' makes.\n\n"
+        "Example:\n"
+        "  hearth plan --model llama-977m --seq-len 4096 --memory 16G",
+};
+
+static void print_json(const StepPlan *plan, const TrainSettings *settings) {
+    const PlanChoice *choice = &plan->plan.choice;
+    const ModelConfig *config = &settings->model;
+    double tokens = (double)settings->steps * (double)settings->batch_tokens;
+    json_t *json = json_object();
+    json_object_set_new(json, "device", json_string(plan->device.name));
+    json_object_set_new(json, "parameters", json_integer(model_parameters(config)));
+    json_object_set_new(json, "scaling_parameters", json_integer(model_scaling_parameters(config)));
+    json_object_set_new(json, "flops_per_token", json_real(model_flops_per_token(config)));
+    json_object_set_new(json, "exact_flops_per_token", json_real(step_plan_flops_per_token(plan)));
+    json_object_set_new(json, "batch_tokens", json_integer(settings->batch_tokens));
+    json_object_set_new(json, "steps", json_integer(settings->steps));
+    json_object_set_new(json, "tokens", json_integer((json_int_t)tokens));
+    json_object_set_new(json, "micro_batch", json_integer(choice->micro_batch));
+    json_object_set_new(json, "recompute", json_string(recompute_name(choice->recompute)));
+    json_object_set_new(json, "logit_chunk", json_integer(choice->logit_chunk));
+    json_object_set_new(json, "optimizer_state", json_string(state_format_name(choice->state)));
+    json_object_set_new(json, "peak_bytes", json_integer(step_plan_peak(plan)));
+    json_t *memory = json_object();
+    for (int kind = 0; kind < BUFFER_KINDS; kind++)
+        json_object_set_new(memory, buffer_kind_name((BufferKind)kind),
+                            json_integer(plan->program.kind_bytes[kind]));
+    json_object_set_new(memory, "process and loader", json_integer(plan->process_bytes));
+    json_object_set_new(json, "memory", memory);
+    json_object_set_new(json, "step_ms", json_real(1e3 * plan->plan.seconds));
+    json_object_set_new(json, "tokens_per_s", json_real((double)settings->batch_tokens / plan->plan.seconds));
+    char *text = json_dumps(json, JSON_INDENT(2));
+    if (text) puts(text);
+    free(text);
+    json_decref(json);
+}
+
+/* Where the predicted time goes, by kind of operation. */
+static void print_time(const StepPlan *plan, const TrainSettings *settings) {
+    double seconds[OPERATION_KINDS] = {0};
+    const Program *program = &plan->program;
+    double micro_batches = (double)settings_rows(settings) / (double)program->B;
+    for (int s = SECTION_MICRO_BATCH; s <= SECTION_UPDATE; s++) {
+        Section section = program->sections[s];
+        for (int o = section.first; o < section.first + section.count; o++)
+            seconds[program->operations[o].kind] +=
+                (s == SECTION_MICRO_BATCH ? micro_batches : 1) *
+                operation_seconds(program, &program->operations[o], &plan->device);
+    }
+    printf("predicted time of a step:\n");
+    for (int kind = 0; kind < OPERATION_KINDS; kind++) {
+        char text[32];
+        if (seconds[kind] > 0)
+            printf("  %-24s %12s %5.1f%%\n", operation_name((OperationKind)kind),
+                   format_duration(text, seconds[kind]), 100 * seconds[kind] / plan->plan.seconds);
+    }
+}
+
+static bool read_vocab(const char *data, uint32_t *vocab, Error *error) {
+    Dataset *dataset = data ? dataset_open(data, error) : NULL;
+    *vocab = dataset ? dataset_vocab_size(dataset) : 0;
+    dataset_free(dataset);
+    return dataset || !data;
+}
+
+static bool run(TrainOptions *options, Error *error) {
+    TrainSettings settings;
+    StepPlan plan;
+    Device device;
+    uint32_t vocab;
+    bool here = !strcmp(options->device, "this");
+    if (!read_vocab(options->data, &vocab, error) ||
+        !train_options_resolve(options, vocab, &settings, error) ||
+        (!here && !device_find(&device, options->device, settings.storage, error)) ||
+        !step_plan_make(&plan, &settings, &backend_cpu, here ? NULL : &device, error))
+        return false;
+    if (options_json()) {
+        print_json(&plan, &settings);
+    } else {
+        step_plan_print(&plan, &settings, stdout);
+        print_time(&plan, &settings);
+    }
+    step_plan_free(&plan);
+    return true;
+}
+
+int verb_plan(int argc, char **argv) {
+    TrainOptions options;
+    Error error;
+    int words;
+    train_options_init(&options);
+    options.device = "this";
+    ParseResult parsed = options_parse(&command, options.table, argc, argv, &words);
+    if (parsed != PARSE_RUN) return parsed == PARSE_WRONG ? EXIT_USAGE : EXIT_SUCCESS;
+    if (words) {
+        fail(&error, "'%s' is not an option", argv[0]);
+        return command_misused(&command, &error);
+    }
+    return run(&options, &error) ? EXIT_SUCCESS : command_failed(&error);
+}

@@ -1,0 +1,153 @@
+/* hearth train: starts or resumes a run. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "cmd/train_options.h"
+#include "cmd/verbs.h"
+#include "train/train.h"
+
+static const Command command = {
+    .name = "train",
+    .summary = "Train a model on a dataset, or go on with a run that was stopped.",
+    .usage = "hearth train --data DIR --run-dir DIR [--model NAME] [options]",
+    .details =
+        "Before step 1 the plan is printed: the model's size, every byte of memory, the predicted time. The run\n"
+        "directory gets config.yaml, log.jsonl, TensorBoard files and checkpoints, which are Hugging Face model\n"
+        "directories. Ctrl-C finishes the step, saves and exits; a second one exits at once.\n\n"
+        "Example:\n"
+        "  hearth tokenizer train --vocab 8192 --pattern gpt4 --out tok books/\n"
+        "  hearth data build --tokenizer tok/tokenizer.json --out data books/\n"
+        "  hearth train --data data --model llama-15m --steps 2000 --run-dir runs/first\n"
+        "  hearth train --run-dir runs/first --resume",
+};
+
+static bool is_horizon(const char *name) {
+    return !strcmp(name, "steps") || !strcmp(name, "tokens") || !strcmp(name, "tokens-per-param") ||
+           !strcmp(name, "flops");
+}
+
+/* A resumed run takes what the command line leaves open from its own config.yaml. A horizon given now
+ * stands for the one recorded there, whichever way each is put. */
+static bool read_recorded(TrainOptions *options, Error *error) {
+    bool horizon = false;
+    for (Option *option = options->table; option->name; option++)
+        horizon |= is_horizon(option->name) && option->given;
+    for (Option *option = options->table; option->name; option++)
+        if (horizon && is_horizon(option->name)) option->given = true;
+    char *path = path_join(options->run_directory, "config.yaml", error);
+    bool done = path && (path_exists(path) || fail(error, "%s has no config.yaml to resume with: nothing was "
+                                                          "trained there", options->run_directory));
+    if (done) done = options_read_yaml(options->table, path, error);
+    free(path);
+    return done;
+}
+
+/* The text of config.yaml: what belongs to one invocation only is left out. */
+static char *config_text(const TrainOptions *options, Error *error) {
+    Option recorded[TRAIN_OPTIONS_MOST] = {0};
+    int count = 0;
+    for (const Option *option = options->table; option->name; option++)
+        if (strcmp(option->name, "resume") && strcmp(option->name, "stop-after") &&
+            strcmp(option->name, "run-dir"))
+            recorded[count++] = *option;
+    char *text = NULL;
+    size_t size;
+    FILE *file = open_memstream(&text, &size);
+    if (!file) {
+        fail_errno(error, "cannot write the configuration");
+        return NULL;
+    }
+    options_write_yaml(recorded, file);
+    fclose(file);
+    return text;
+}
+
+/* The dataset's own tokenizer; a directory of bare shards has none. */
+static bool open_tokenizer(const char *data, Tokenizer **tokenizer, Error *error) {
+    char *path = path_join(data, "tokenizer.json", error);
+    bool done = path != NULL;
+    *tokenizer = NULL;
+    if (path && path_exists(path)) done = (*tokenizer = tokenizer_open(path, error)) != NULL;
+    free(path);
+    return done;
+}
+
+static bool check_tokenizer(const Dataset *dataset, const Tokenizer *tokenizer, Error *error) {
+    char hash[SHA256_TEXT];
+    if (!tokenizer || !dataset_tokenizer_hash(dataset)) return true;
+    tokenizer_hash(tokenizer, hash);
+    return !strcmp(hash, dataset_tokenizer_hash(dataset)) ||
+           fail(error, "%s was built with another tokenizer than its tokenizer.json: build it again",
+                dataset_directory(dataset));
+}
+
+static void name_special_tokens(const Tokenizer *tokenizer, ModelConfig *config) {
+    if (!tokenizer) return;
+    config->bos_id = config->eos_id = tokenizer_document_separator(tokenizer);
+}
+
+static void print_result(const TrainResult *result) {
+    json_t *json = json_pack("{s:I, s:b}", "steps", (json_int_t)result->steps, "interrupted",
+                             (int)result->interrupted);
+    json_object_set_new(json, "loss", json_real(result->loss));
+    json_object_set_new(json, "tokens_per_s", json_real(result->tokens_per_s));
+    json_object_set_new(json, "val_loss", json_real(result->val_loss));
+    json_object_set_new(json, "val_bpb", json_real(result->val_bpb));
+    char *text = json_dumps(json, JSON_COMPACT);
+    if (text) puts(text);
+    free(text);
+    json_decref(json);
+}
+
+static bool run(TrainOptions *options, Error *error) {
+    TrainSettings settings;
+    TrainResult result;
+    Tokenizer *tokenizer = NULL;
+    Dataset *dataset = dataset_open(options->data, error);
+    bool done = dataset && open_tokenizer(options->data, &tokenizer, error) &&
+                check_tokenizer(dataset, tokenizer, error) &&
+                train_options_resolve(options, dataset_vocab_size(dataset), &settings, error);
+    char *config = done ? config_text(options, error) : NULL;
+    if (config) {
+        name_special_tokens(tokenizer, &settings.model);
+        done = train(&settings, dataset, tokenizer, config, NULL, NULL, &result, error);
+        if (done && options_json()) print_result(&result);
+    }
+    free(config);
+    tokenizer_free(tokenizer);
+    dataset_free(dataset);
+    return done && config;
+}
+
+static bool check_usage(const TrainOptions *options, Error *error) {
+    if (!options->run_directory) return fail(error, "--run-dir DIR is needed, such as --run-dir runs/first");
+    if (!strcmp(options->device, "cuda"))
+        return fail(error, "--device cuda: this build of hearth has no CUDA backend; use --device cpu");
+    if (strcmp(options->device, "cpu"))
+        return fail(error, "--device '%s' is not known; use cpu", options->device);
+    return true;
+}
+
+int verb_train(int argc, char **argv) {
+    TrainOptions options;
+    Error error;
+    int words;
+    train_options_init(&options);
+    ParseResult parsed = options_parse(&command, options.table, argc, argv, &words);
+    if (parsed != PARSE_RUN) return parsed == PARSE_WRONG ? EXIT_USAGE : EXIT_SUCCESS;
+    if (words) {
+        fail(&error, "'%s' is not an option; give the dataset with --data", argv[0]);
+        return command_misused(&command, &error);
+    }
+    if (!check_usage(&options, &error)) return command_misused(&command, &error);
+    if (options.resume && !read_recorded(&options, &error)) return command_failed(&error);
+    if (!options.data) {
+        fail(&error, "--data DIR is needed: a dataset made by 'hearth data build'");
+        return command_misused(&command, &error);
+    }
+    return run(&options, &error) ? EXIT_SUCCESS : command_failed(&error);
+}
