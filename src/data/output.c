@@ -81,26 +81,26 @@ bool output_open(Output *output, const char *target, bool overwrite, Error *erro
     return false;
 }
 
-static bool sync_parent(const Output *output, Error *error) {
-    char *parent = copy_string(output->target, error);
-    if (!parent) return false;
-    char *slash = strrchr(parent, '/');
-    if (slash) slash[slash == parent] = 0;
-    bool done = directory_sync(slash ? parent : ".", error);
-    free(parent);
-    return done;
-}
-
-bool output_publish(Output *output, Error *error) {
+static bool rename_working(Output *output, Error *error) {
     /* An exchange leaves no moment without a dataset; the old one is then under the working name. */
     int status = output->replace ? renameat2(AT_FDCWD, output->working, AT_FDCWD, output->target,
                                              RENAME_EXCHANGE)
                                  : rename(output->working, output->target);
-    if (status == 0) return sync_parent(output, error);
+    if (status == 0) return true;
     if (output->replace && errno == EINVAL)
         return fail(error, "the file system of %s cannot replace a directory in one step; remove it "
                     "first", output->target);
     return fail_errno(error, "cannot rename %s to %s", output->working, output->target);
+}
+
+bool output_publish(Output *output, Error *error) {
+    char *parent = copy_string(output->target, error);
+    if (!parent) return false;
+    char *slash = strrchr(parent, '/');
+    if (slash) slash[slash == parent] = 0;
+    bool done = rename_working(output, error) && directory_sync(slash ? parent : ".", error);
+    free(parent);
+    return done;
 }
 
 void output_close(Output *output) {
