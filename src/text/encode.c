@@ -1,25 +1,44 @@
 /* Encoding: added tokens are found first, what lies between them is split into pieces, and a piece is
- * looked up or merged. */
+ * looked up (among the tokens, then among what this thread has merged lately) or merged. */
 #include <string.h>
 
+#include "text/hash.h"
+#include "text/piece_cache.h"
 #include "text/vocabulary.h"
 
-static bool encode_piece(const Tokenizer *tokenizer, const uint8_t *piece, size_t size, Tokens *out,
-                         Error *error) {
-    if (!reserve(&out->ids, &out->capacity, out->count + size, sizeof *out->ids, error))
-        return false;
-    uint32_t *ids = out->ids + out->count;
-    const TokenIndexEntry *entry = token_index_find(&tokenizer->index, piece, size);
+static bool is_cached(const CachedPiece *place, const Tokenizer *tokenizer, const uint8_t *piece,
+                      size_t size) {
+    return place->owner == tokenizer->serial && place->size == size &&
+           !memcmp(place->bytes, piece, size);
+}
+
+static void keep(CachedPiece *place, const Tokenizer *tokenizer, const uint8_t *piece, size_t size,
+                 const uint32_t *ids, size_t count) {
+    place->owner = tokenizer->serial;
+    place->size = (uint8_t)size;
+    place->count = (uint8_t)count;
+    memcpy(place->bytes, piece, size);
+    memcpy(place->ids, ids, count * sizeof *ids);
+}
+
+/* Writes the ids of a piece, at most one a byte. Returns how many; SIZE_MAX on failure. */
+static size_t encode_piece(const Tokenizer *tokenizer, const uint8_t *piece, size_t size,
+                           uint32_t *ids, Error *error) {
+    uint64_t hash = hash_bytes(piece, size);
+    const TokenIndexEntry *entry = token_index_find(&tokenizer->index, hash, piece, size);
     if (entry->size && entry->whole) {
         ids[0] = entry->id;
-        out->count++;
-        return true;
+        return 1;
+    }
+    CachedPiece *place = size <= CACHED_BYTES ? piece_cache_place(hash) : NULL;
+    if (place && is_cached(place, tokenizer, piece, size)) {
+        memcpy(ids, place->ids, place->count * sizeof *ids);
+        return place->count;
     }
     for (size_t i = 0; i < size; i++) ids[i] = tokenizer->byte_ids[piece[i]];
     size_t count = merge_piece(&tokenizer->table, ids, size, error);
-    if (count == SIZE_MAX) return false;
-    out->count += count;
-    return true;
+    if (place && count <= CACHED_IDS) keep(place, tokenizer, piece, size, ids, count);
+    return count;
 }
 
 static bool encode_text(const Tokenizer *tokenizer, Splitter *splitter, const uint8_t *text,
@@ -28,8 +47,14 @@ static bool encode_text(const Tokenizer *tokenizer, Splitter *splitter, const ui
     size_t piece_size;
     SplitResult result;
     splitter_set_text(splitter, text, size);
-    while ((result = splitter_next(splitter, &piece, &piece_size, error)) == SPLIT_PIECE)
-        if (!encode_piece(tokenizer, piece, piece_size, out, error)) return false;
+    while ((result = splitter_next(splitter, &piece, &piece_size, error)) == SPLIT_PIECE) {
+        if (!reserve(&out->ids, &out->capacity, out->count + piece_size, sizeof *out->ids, error))
+            return false;
+        size_t count =
+            encode_piece(tokenizer, piece, piece_size, out->ids + out->count, error);
+        if (count == SIZE_MAX) return false;
+        out->count += count;
+    }
     return result == SPLIT_END;
 }
 

@@ -21,9 +21,10 @@ void token_index_free(TokenIndex *index) {
     *index = (TokenIndex){0};
 }
 
-TokenIndexEntry *token_index_find(const TokenIndex *index, const uint8_t *bytes, size_t size) {
+TokenIndexEntry *token_index_find(const TokenIndex *index, uint64_t hash, const uint8_t *bytes,
+                                  size_t size) {
     uint64_t head = load_head(bytes, size);
-    for (size_t place = hash_bytes(bytes, size);; place++) {
+    for (size_t place = hash;; place++) {
         TokenIndexEntry *entry = &index->entries[place & index->mask];
         if (!entry->size) return entry;
         if (entry->head != head || entry->size != size) continue;

@@ -26,7 +26,9 @@ typedef struct TokenIndex {
 bool token_index_create(TokenIndex *index, size_t count, const uint8_t *const *bytes, Error *error);
 void token_index_free(TokenIndex *index);
 
-/* The entry of these bytes, or the free place (size 0) where it would stand. */
-TokenIndexEntry *token_index_find(const TokenIndex *index, const uint8_t *bytes, size_t size);
+/* The entry of these bytes, whose hash_bytes() is `hash`, or the free place (size 0) where it would
+ * stand. */
+TokenIndexEntry *token_index_find(const TokenIndex *index, uint64_t hash, const uint8_t *bytes,
+                                  size_t size);
 
 #endif

@@ -1,5 +1,6 @@
 #include "text/tokenizer.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +15,10 @@ void tokens_free(Tokens *tokens) {
 /* --- building --- */
 
 Tokenizer *tokenizer_new(Error *error) {
-    return allocate(1, sizeof(Tokenizer), error);
+    static atomic_uint made;
+    Tokenizer *tokenizer = allocate(1, sizeof *tokenizer, error);
+    if (tokenizer) tokenizer->serial = atomic_fetch_add(&made, 1) + 1;
+    return tokenizer;
 }
 
 void tokenizer_free(Tokenizer *tokenizer) {
@@ -48,6 +52,10 @@ bool tokenizer_add_token(Tokenizer *tokenizer, int64_t id, const void *bytes, si
     return bytes_append(&tokenizer->bytes, bytes, size, error);
 }
 
+static TokenIndexEntry *find_entry(const Tokenizer *tokenizer, const uint8_t *bytes, size_t size) {
+    return token_index_find(&tokenizer->index, hash_bytes(bytes, size), bytes, size);
+}
+
 bool tokenizer_index(Tokenizer *tokenizer, Error *error) {
     size_t count = tokenizer->vocab_size;
     tokenizer->token_bytes = allocate(count, sizeof *tokenizer->token_bytes, error);
@@ -59,7 +67,7 @@ bool tokenizer_index(Tokenizer *tokenizer, Error *error) {
         if (token->kind == TOKEN_UNUSED) continue;
         const uint8_t *bytes = tokenizer->bytes.data + token->start;
         tokenizer->token_bytes[id] = bytes;
-        TokenIndexEntry *entry = token_index_find(&tokenizer->index, bytes, token->size);
+        TokenIndexEntry *entry = find_entry(tokenizer, bytes, token->size);
         if (entry->size)
             return fail(error, "tokens %u and %u are the same bytes", entry->id, id);
         *entry = (TokenIndexEntry){.head = load_head(bytes, token->size), .id = id,
@@ -76,7 +84,7 @@ bool tokenizer_index(Tokenizer *tokenizer, Error *error) {
 
 int64_t tokenizer_find(const Tokenizer *tokenizer, const void *bytes, size_t size) {
     if (!size) return -1;
-    const TokenIndexEntry *entry = token_index_find(&tokenizer->index, bytes, size);
+    const TokenIndexEntry *entry = find_entry(tokenizer, bytes, size);
     return entry->size ? (int64_t)entry->id : -1;
 }
 
@@ -141,7 +149,7 @@ static bool mark_whole(Tokenizer *tokenizer, Error *error) {
         count = tokenizer->whole_first ? 1
                                        : merge_piece(&tokenizer->table, ids, token->size, error);
         bool whole = tokenizer->whole_first || (count == 1 && ids[0] == id);
-        token_index_find(&tokenizer->index, bytes, token->size)->whole = whole;
+        find_entry(tokenizer, bytes, token->size)->whole = whole;
     }
     free(ids);
     return count != SIZE_MAX;

@@ -29,6 +29,7 @@ typedef struct Token {
 } Token;
 
 struct Tokenizer {
+    uint32_t serial; /* another for every one made: what is cached for it is not taken for another's */
     Token *tokens; /* by id */
     size_t vocab_size, capacity;
     Bytes bytes;
