@@ -1,7 +1,7 @@
 /* The step of a dot product: what a multiply-accumulate instruction takes, by instance.
  *
- * A Unit is 32 bits of an operand: one fp32 number, or, where the processor multiplies bf16 pairs, two
- * bf16 numbers that follow each other in the summed index. */
+ * A Unit is 32 bits of an operand: one fp32 number or, where the processor multiplies bf16 pairs,
+ * two bf16 numbers that follow each other in the summed index. */
 #ifndef HEARTH_CPU_KERNELS_DOT_H
 #define HEARTH_CPU_KERNELS_DOT_H
 
@@ -13,21 +13,37 @@
 #define DOT_BF16 0
 #endif
 
-typedef uint32_t Unit;
+typedef uint32_t __attribute__((may_alias)) Unit;
 typedef vuint vunit; /* W units */
 
-#if DOT_BF16
-enum { UNIT = 2 }; /* numbers in a unit */
-#else
-enum { UNIT = 1 };
-#endif
+enum { UNIT = DOT_BF16 ? 2 : 1 }; /* numbers in a unit */
 
-/* sum + a * b for each lane, in fp32 */
+/* sum + a * b in each lane, in fp32 */
 static inline vfloat dot(vfloat sum, vunit a, vunit b) {
 #if DOT_BF16
-    return (vfloat)_mm512_dpbf16_ps((__m512)sum, (__m512bh)b, (__m512bh)a);
+    return (vfloat)_mm512_dpbf16_ps((__m512)sum, (__m512bh)a, (__m512bh)b);
 #else
     return sum + (vfloat)a * (vfloat)b;
+#endif
+}
+
+/* Rounds lane i of UNIT vectors, which follow each other in the summed index, to unit i. */
+static inline vunit units_across(const vfloat x[UNIT]) {
+#if DOT_BF16
+    __m512i first = _mm512_cvtepu16_epi32((__m256i)_mm512_cvtneps_pbh((__m512)x[0]));
+    __m512i second = _mm512_cvtepu16_epi32((__m256i)_mm512_cvtneps_pbh((__m512)x[1]));
+    return (vunit)_mm512_or_si512(first, _mm512_slli_epi32(second, 16));
+#else
+    return (vunit)x[0];
+#endif
+}
+
+/* Rounds W numbers that follow each other in the summed index to W / UNIT units. */
+static inline void store_units_along(Unit *to, vfloat x) {
+#if DOT_BF16
+    _mm256_storeu_si256((__m256i *)(void *)to, (__m256i)_mm512_cvtneps_pbh((__m512)x));
+#else
+    memcpy(to, &x, sizeof x);
 #endif
 }
 

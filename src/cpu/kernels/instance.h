@@ -19,6 +19,10 @@
     X(convert) \
     X(squared_norm) \
     X(adamw) \
+    X(attention_forward) \
+    X(attention_backward) \
+    X(attention_workspace) \
+    X(attention_decode) \
     X(measure_peak)
 
 /* The type of a kernel is that of its member in the table. */

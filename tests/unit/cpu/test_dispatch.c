@@ -25,7 +25,8 @@ static void test_named(void **state) {
     setenv("HEARTH_ISA", "portable", 1);
     assert_non_null(cpu_kernels(DTYPE_F32, &error));
     setenv("HEARTH_ISA", "mmx", 1);
-    assert_fails_with(cpu_kernels(DTYPE_F32, &error), error, "HEARTH_ISA=mmx is no instruction set");
+    assert_fails_with(cpu_kernels(DTYPE_F32, &error), error,
+                      "HEARTH_ISA=mmx is no instruction set");
     assert_non_null(strstr(error.message, "use one of: "));
     unsetenv("HEARTH_ISA");
     assert_fails_with(cpu_kernels(DTYPE_I32, &error), error, "int32");

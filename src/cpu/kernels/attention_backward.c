@@ -1,0 +1,316 @@
+/* Attention, backward: the weights are computed again from lse, block by block.
+ *
+ *     P = exp(scale Q K' - lse)    dS = P o (dO V' - delta),  delta = rowsum(dO o O)
+ *     dV = P' dO    dK = scale dS' Q    dQ = scale dS K
+ *
+ * Every sum runs over blocks in ascending order, so the bits do not depend on which of two
+ * schedules is used: a thread for each key head, with five products a block; or, when there are too
+ * few of those, threads for blocks of keys (dK, dV) and then for blocks of queries (dQ), with
+ * seven. */
+#include "cpu/kernels/attention.h"
+
+#include <omp.h>
+
+#include "base/threads.h"
+
+typedef struct Arguments {
+    Storage *dqkv;
+    const Storage *dout, *out, *qkv;
+    const float *lse;
+    const int32_t *document_start;
+    Layout layout;
+} Arguments;
+
+/* All that is packed for one (row of the batch, key head), and the gradients of its queries. Per
+ * query head and block, in this order: the arrays below with a [group * blocks] in front. */
+typedef struct Group {
+    int64_t b, kv;
+    Unit *k_left, *v_left;      /* [blocks] left factors summed over D: [BLOCK][D / UNIT] */
+    Unit *k_left_keys;          /* [blocks] left factor summed over keys: [D][BLOCK / UNIT] */
+    Unit *q_right, *dout_right; /* right factors summed over D: [D / UNIT][BLOCK] */
+    Unit *q_rows, *dout_rows;   /* right factors summed over queries: [BLOCK / UNIT][D_padded] */
+    float *lse, *delta;         /* [BLOCK]; lse in powers of two */
+    float *dq;                  /* [D][BLOCK] */
+    View *views;                /* [blocks] */
+} Group;
+
+/* Carves `bytes` from *at, aligned to cache lines. */
+static void *take(char **at, int64_t bytes) {
+    void *taken = *at;
+    *at += (bytes + 63) / 64 * 64;
+    return taken;
+}
+
+/* Lays a group out from `at` and returns the end. */
+static char *group_layout(Group *group, char *at, const Layout *layout) {
+    const int64_t blocks = layout->blocks, queries = layout->group * blocks;
+    const int64_t unit = sizeof(Unit);
+    group->k_left = take(&at, blocks * layout->along * unit);
+    group->v_left = take(&at, blocks * layout->along * unit);
+    group->k_left_keys = take(&at, blocks * layout->along * unit);
+    group->q_right = take(&at, queries * layout->along * unit);
+    group->dout_right = take(&at, queries * layout->along * unit);
+    group->q_rows = take(&at, queries * layout->across * unit);
+    group->dout_rows = take(&at, queries * layout->across * unit);
+    group->lse = take(&at, queries * BLOCK * (int64_t)sizeof(float));
+    group->delta = take(&at, queries * BLOCK * (int64_t)sizeof(float));
+    group->dq = take(&at, queries * layout->shape.D * BLOCK * (int64_t)sizeof(float));
+    group->views = take(&at, blocks * (int64_t)sizeof(View));
+    return at;
+}
+
+static int64_t group_bytes(const Layout *layout) {
+    Group group;
+    char *start = (char *)64;
+    return group_layout(&group, start, layout) - start;
+}
+
+static Group group_at(void *workspace, int64_t slot, const Layout *layout, int64_t index) {
+    Group group = {.b = index / layout->shape.KV, .kv = index % layout->shape.KV};
+    group_layout(&group, (char *)workspace + slot * group_bytes(layout), layout);
+    return group;
+}
+
+/* ---- packing ---- */
+
+static void pack_keys(const Group *group, const Arguments *args, int64_t block) {
+    const Layout *layout = &args->layout;
+    const AttentionShape shape = layout->shape;
+    const int64_t rows = block_rows(layout, block), at = block * layout->along;
+    const Storage *k = args->qkv + (group->b * shape.T + block * BLOCK) * layout->stride +
+                       (shape.H + group->kv) * shape.D;
+    Unit across[BLOCK * MAX_D];
+    pack_along(group->k_left + at, k, layout->stride, rows, BLOCK, shape.D);
+    pack_along(group->v_left + at, k + shape.KV * shape.D, layout->stride, rows, BLOCK, shape.D);
+    pack_across(across, layout->D_padded, k, layout->stride, rows, BLOCK, shape.D);
+    transpose(group->k_left_keys + at, BLOCK / UNIT, across, layout->D_padded, BLOCK / UNIT,
+              shape.D);
+}
+
+/* Both right factors of the queries x[rows][D]. */
+static void pack_right(Unit *right, Unit *across, const Storage *x, int64_t stride, int64_t rows,
+                       const Layout *layout) {
+    const int64_t D = layout->shape.D;
+    Unit along[BLOCK * MAX_D];
+    pack_along(along, x, stride, rows, BLOCK, D);
+    transpose(right, BLOCK, along, D / UNIT, BLOCK, D / UNIT);
+    pack_across(across, layout->D_padded, x, stride, rows, BLOCK, D);
+}
+
+static float row_dot(const Storage *x, const Storage *y, int64_t n) {
+    vfloat sum = {0};
+    for (int64_t i = 0; i < n; i += W) sum += load_columns(x, i, n) * load_columns(y, i, n);
+    return vsum(sum);
+}
+
+/* Lanes behind T get lse = inf, so that their weights are 0. */
+static void pack_queries(const Group *group, const Arguments *args, int64_t g, int64_t block) {
+    const Layout *layout = &args->layout;
+    const AttentionShape shape = layout->shape;
+    const int64_t rows = block_rows(layout, block), index = g * layout->blocks + block;
+    const int64_t h = group->kv * layout->group + g, width = shape.H * shape.D;
+    const int64_t t = group->b * shape.T + block * BLOCK;
+    const Storage *dout = args->dout + t * width + h * shape.D,
+                  *out = args->out + t * width + h * shape.D;
+    pack_right(group->q_right + index * layout->along, group->q_rows + index * layout->across,
+               args->qkv + t * layout->stride + h * shape.D, layout->stride, rows, layout);
+    pack_right(group->dout_right + index * layout->along, group->dout_rows + index * layout->across,
+               dout, width, rows, layout);
+    const float *lse = args->lse + (group->b * shape.H + h) * shape.T + block * BLOCK;
+    for (int64_t i = 0; i < BLOCK; i++) {
+        bool inside = i < rows;
+        group->lse[index * BLOCK + i] = inside ? lse[i] * log2_e : INFINITY;
+        group->delta[index * BLOCK + i] =
+            inside ? row_dot(dout + i * width, out + i * width, shape.D) : 0;
+    }
+}
+
+static void pack_block(const Group *group, const Arguments *args, int64_t block) {
+    const Layout *layout = &args->layout;
+    const int64_t T = layout->shape.T;
+    pack_keys(group, args, block);
+    for (int64_t g = 0; g < layout->group; g++) pack_queries(group, args, g, block);
+    group->views[block] = attention_view(
+        layout->shape, args->document_start ? args->document_start + group->b * T : NULL, block);
+}
+
+/* ---- one block of keys and one of queries ---- */
+
+/* The weights and the gradient of the scores, packed for the products that follow. */
+typedef struct Tile {
+    Unit weights[BLOCK][BLOCK / UNIT];       /* left factor summed over queries, [keys] */
+    Unit dscores[BLOCK][BLOCK / UNIT];       /* the same */
+    Unit dscores_right[BLOCK / UNIT][BLOCK]; /* right factor summed over keys, [queries] */
+} Tile;
+
+/* From scores and dO V' to a tile. */
+static void tile_gradient(Tile *tile, float (*scores)[BLOCK], float (*dweights)[BLOCK],
+                          const float *lse, const float *delta, float scale) {
+    for (int v = 0; v < BLOCK / W; v++) {
+        vfloat total = vload_f32(lse + v * W), mean = vload_f32(delta + v * W);
+        for (int j = 0; j < BLOCK; j += UNIT) {
+            vfloat dscore[UNIT];
+            for (int u = 0; u < UNIT; u++) {
+                vfloat power = vload_f32(&scores[j + u][v * W]) * splat(scale) - total;
+                vfloat weight = vexp2(vmin(splat(0), power)); /* above 0 by rounding only */
+                dscore[u] = weight * (vload_f32(&dweights[j + u][v * W]) - mean);
+                store_units_along(&tile->weights[j + u][v * W / UNIT], weight);
+                store_units_along(&tile->dscores[j + u][v * W / UNIT], dscore[u]);
+            }
+            vunit units = units_across(dscore);
+            memcpy(&tile->dscores_right[j / UNIT][v * W], &units, sizeof units);
+        }
+    }
+}
+
+/* query: g * blocks + its block */
+static void compute_tile(Tile *tile, const Group *group, const Layout *layout, int64_t query,
+                         int64_t key_block) {
+    const int64_t k = layout->shape.D / UNIT, keys = key_block * layout->along;
+    const View *view = &group->views[query % layout->blocks];
+    float scores[BLOCK][BLOCK] = {{0}}, dweights[BLOCK][BLOCK] = {{0}};
+    product(scores[0], BLOCK, group->k_left + keys, k, group->q_right + query * layout->along,
+            BLOCK, BLOCK, BLOCK, k);
+    product(dweights[0], BLOCK, group->v_left + keys, k, group->dout_right + query * layout->along,
+            BLOCK, BLOCK, BLOCK, k);
+    if (!view_sees_all(view, key_block)) mask_block(scores, view, key_block);
+    tile_gradient(tile, scores, dweights, group->lse + query * BLOCK, group->delta + query * BLOCK,
+                  layout->shape.scale * log2_e);
+}
+
+static void add_dq(const Group *group, const Tile *tile, const Layout *layout, int64_t query,
+                   int64_t key_block) {
+    const int64_t D = layout->shape.D;
+    product(group->dq + query * D * BLOCK, BLOCK, group->k_left_keys + key_block * layout->along,
+            BLOCK / UNIT, tile->dscores_right[0], BLOCK, D, BLOCK, BLOCK / UNIT);
+}
+
+/* ---- the schedules' pieces ---- */
+
+/* dK and dV of a block of keys; with_dq: also adds to dQ of all queries that see it. */
+static void key_block_gradient(const Group *group, const Arguments *args, int64_t key_block,
+                               bool with_dq) {
+    const Layout *layout = &args->layout;
+    const AttentionShape shape = layout->shape;
+    const int64_t padded = layout->D_padded, blocks = layout->blocks;
+    float dk[BLOCK * MAX_D], dv[BLOCK * MAX_D];
+    memset(dk, 0, (size_t)(BLOCK * padded) * sizeof *dk);
+    memset(dv, 0, (size_t)(BLOCK * padded) * sizeof *dv);
+    Tile tile;
+    for (int64_t query = 0; query < layout->group * blocks; query++) {
+        if (!view_sees(&group->views[query % blocks], key_block)) continue;
+        compute_tile(&tile, group, layout, query, key_block);
+        product(dv, padded, tile.weights[0], BLOCK / UNIT,
+                group->dout_rows + query * layout->across, padded, BLOCK, padded, BLOCK / UNIT);
+        product(dk, padded, tile.dscores[0], BLOCK / UNIT, group->q_rows + query * layout->across,
+                padded, BLOCK, padded, BLOCK / UNIT);
+        if (with_dq) add_dq(group, &tile, layout, query, key_block);
+    }
+    const int64_t rows = block_rows(layout, key_block);
+    Storage *to = args->dqkv + (group->b * shape.T + key_block * BLOCK) * layout->stride +
+                  (shape.H + group->kv) * shape.D;
+    write_rows(to, layout->stride, dk, padded, rows, shape.D, shape.scale);
+    write_rows(to + shape.KV * shape.D, layout->stride, dv, padded, rows, shape.D, 1);
+}
+
+static void clear_dq(const Group *group, const Layout *layout, int64_t query) {
+    const int64_t size = layout->shape.D * BLOCK;
+    memset(group->dq + query * size, 0, (size_t)size * sizeof *group->dq);
+}
+
+static void write_dq(const Group *group, const Arguments *args, int64_t query) {
+    const Layout *layout = &args->layout;
+    const AttentionShape shape = layout->shape;
+    const int64_t block = query % layout->blocks;
+    const int64_t h = group->kv * layout->group + query / layout->blocks;
+    float rows[BLOCK][MAX_D];
+    transpose((Unit *)rows, MAX_D, (const Unit *)(group->dq + query * shape.D * BLOCK), BLOCK,
+              shape.D, BLOCK);
+    write_rows(args->dqkv + (group->b * shape.T + block * BLOCK) * layout->stride + h * shape.D,
+               layout->stride, rows[0], MAX_D, block_rows(layout, block), shape.D, shape.scale);
+}
+
+static void query_block_gradient(const Group *group, const Arguments *args, int64_t query) {
+    const Layout *layout = &args->layout;
+    const View *view = &group->views[query % layout->blocks];
+    Tile tile;
+    clear_dq(group, layout, query);
+    for (int64_t block = view->from / BLOCK; block <= view->start / BLOCK; block++) {
+        compute_tile(&tile, group, layout, query, block);
+        add_dq(group, &tile, layout, query, block);
+    }
+    write_dq(group, args, query);
+}
+
+/* ---- the schedules ---- */
+
+static void group_gradient(const Group *group, const Arguments *args) {
+    const Layout *layout = &args->layout;
+    const int64_t blocks = layout->blocks, queries = layout->group * blocks;
+    for (int64_t block = 0; block < blocks; block++) pack_block(group, args, block);
+    for (int64_t query = 0; query < queries; query++) clear_dq(group, layout, query);
+    for (int64_t block = 0; block < blocks; block++) key_block_gradient(group, args, block, true);
+    for (int64_t query = 0; query < queries; query++) write_dq(group, args, query);
+}
+
+static void backward_by_groups(const Arguments *args, void *workspace, int64_t groups, int slots) {
+#pragma omp parallel for schedule(dynamic) num_threads(slots)
+    for (int64_t i = 0; i < groups; i++) {
+        Group group = group_at(workspace, omp_get_thread_num(), &args->layout, i);
+        group_gradient(&group, args);
+    }
+}
+
+static void backward_by_blocks(const Arguments *args, void *workspace, int64_t groups) {
+    const Layout *layout = &args->layout;
+    const int64_t blocks = layout->blocks, queries = layout->group * blocks;
+#pragma omp parallel
+    {
+#pragma omp for schedule(static)
+        for (int64_t i = 0; i < groups * blocks; i++) {
+            Group group = group_at(workspace, i / blocks, layout, i / blocks);
+            pack_block(&group, args, i % blocks);
+        }
+#pragma omp for schedule(dynamic) nowait
+        for (int64_t i = 0; i < groups * blocks; i++) {
+            Group group = group_at(workspace, i / blocks, layout, i / blocks);
+            key_block_gradient(&group, args, i % blocks, false);
+        }
+#pragma omp for schedule(dynamic)
+        for (int64_t i = 0; i < groups * queries; i++) {
+            Group group = group_at(workspace, i / queries, layout, i / queries);
+            query_block_gradient(&group, args, i % queries);
+        }
+    }
+}
+
+/* Groups in the workspace at once: one a thread, or all when it is faster to work by blocks, that
+ * is, when seven products shared by all threads take less time than five on those that have a
+ * group. */
+static int64_t group_slots(int64_t groups, bool *by_blocks) {
+    const int64_t threads = thread_count(), rounds = (groups + threads - 1) / threads;
+    *by_blocks = 7 * groups < 5 * rounds * threads;
+    return *by_blocks || groups < threads ? groups : threads;
+}
+
+void KERNEL(attention_backward)(void *dqkv, const void *dout, const void *out, const float *lse,
+                                const void *qkv, const int32_t *document_start, void *workspace,
+                                AttentionShape shape) {
+    const Arguments args = {dqkv, dout, out, qkv, lse, document_start, attention_layout(shape)};
+    const int64_t groups = shape.B * shape.KV;
+    bool by_blocks;
+    int64_t slots = group_slots(groups, &by_blocks);
+    if (by_blocks)
+        backward_by_blocks(&args, workspace, groups);
+    else
+        backward_by_groups(&args, workspace, groups, (int)slots);
+}
+
+size_t KERNEL(attention_workspace)(AttentionShape shape) {
+    const Layout layout = attention_layout(shape);
+    const int64_t groups = shape.B * shape.KV;
+    bool by_blocks;
+    int64_t backward = group_slots(groups, &by_blocks) * group_bytes(&layout);
+    int64_t forward = groups * attention_forward_bytes(&layout);
+    return (size_t)(forward > backward ? forward : backward);
+}
