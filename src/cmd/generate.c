@@ -114,7 +114,7 @@ static bool finish(Output *output, double seconds, Error *error) {
 /* ---- Generation ---- */
 
 static int64_t limit_tokens(const LoadedModel *model, const Tokens *prompt, int64_t wanted) {
-    int64_t context = model->program.context, room = context - (int64_t)prompt->count;
+    int64_t context = model->config.sequence_length, room = context - (int64_t)prompt->count;
     if (room < 1 || wanted <= room) return wanted;
     log_line("at most %lld tokens fit behind the prompt into the model's context of %lld", (long long)room,
              (long long)context);
@@ -131,7 +131,8 @@ static bool continue_prompt(const LoadedModel *model, const GenerateOptions *opt
                                    .token = take_token, .context = &output};
     Sampler *sampler = sampler_new(&options->sampling, tokenizer_vocab_size(model->tokenizer), error);
     double start = seconds_now();
-    bool done = sampler && (options_json() || show_prompt(text, error)) &&
+    bool done = sampler && generation_check(&model->inference, &generation, error) &&
+                (options_json() || show_prompt(text, error)) &&
                 generate(&model->inference, sampler, &generation, error);
     if (done && output.failed) {
         *error = output.error;
@@ -145,20 +146,25 @@ static bool continue_prompt(const LoadedModel *model, const GenerateOptions *opt
     return done;
 }
 
-static bool run(const GenerateOptions *options, Error *error) {
+/* A token is at least a byte, so the prompt has at most its bytes and the separator. */
+static bool open_model(LoadedModel *model, const GenerateOptions *options, const Bytes *text, Error *error) {
     const InferenceSettings settings = {
-        .context = -1, .storage = strcmp(options->precision, "fp32") ? DTYPE_BF16 : DTYPE_F32};
-    LoadedModel model = {0};
+        .context = (int64_t)text->size + 1 + options->max_tokens,
+        .storage = strcmp(options->precision, "fp32") ? DTYPE_BF16 : DTYPE_F32};
+    char *path = checkpoint_path(options->checkpoint, error);
+    bool done = path && model_open(model, path, &settings, error);
+    free(path);
+    return done;
+}
+
+static bool run(const GenerateOptions *options, Error *error) {
+    LoadedModel model;
     Bytes text = {0};
     Tokens prompt = {0};
-    char *path = checkpoint_path(options->checkpoint, error);
-    bool done = path && model_open(&model, path, &settings, error);
-    free(path);
-    if (!done) return false;
-    done = read_prompt(options, &text, error) &&
-           prompt_encode(model.tokenizer, text.data, text.size, &prompt, error) &&
-           continue_prompt(&model, options, &text, &prompt, error);
-    model_close(&model);
+    bool opened = read_prompt(options, &text, error) && open_model(&model, options, &text, error);
+    bool done = opened && prompt_encode(model.tokenizer, text.data, text.size, &prompt, error) &&
+                continue_prompt(&model, options, &text, &prompt, error);
+    if (opened) model_close(&model);
     bytes_free(&text);
     tokens_free(&prompt);
     return done;

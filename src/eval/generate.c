@@ -19,7 +19,7 @@ bool prompt_encode(const Tokenizer *tokenizer, const void *text, size_t size, To
     return tokenizer_encode(tokenizer, text, size, false, ids, error);
 }
 
-static bool check_room(const Inference *inference, const Generation *generation, Error *error) {
+bool generation_check(const Inference *inference, const Generation *generation, Error *error) {
     int64_t context = inference->program->context, prompt = generation->prompt_count;
     if (prompt < 1) return fail(error, "the prompt is empty: there is nothing to continue");
     if (prompt >= context)
@@ -73,7 +73,7 @@ static bool draw_tokens(const Inference *inference, Sampler *sampler, const Gene
 }
 
 bool generate(const Inference *inference, Sampler *sampler, const Generation *generation, Error *error) {
-    if (!check_room(inference, generation, error)) return false;
+    if (!generation_check(inference, generation, error)) return false;
     int64_t logit_bytes = buffer_bytes(&inference->program->buffers[inference->program->logits]);
     float *logits = allocate((size_t)logit_bytes, 1, error);
     bool done = logits && fill_caches(inference, generation->prompt, generation->prompt_count - 1, error) &&

@@ -19,6 +19,9 @@ typedef struct Generation {
     void *context;
 } Generation;
 
+/* Whether the prompt is not empty and there is room in the context; generate() makes sure itself. */
+bool generation_check(const Inference *inference, const Generation *generation, Error *error);
+
 /* The sampler's vocabulary may be smaller than the model's: then the ids beyond are never drawn. */
 bool generate(const Inference *inference, Sampler *sampler, const Generation *generation, Error *error);
 

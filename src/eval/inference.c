@@ -15,15 +15,14 @@ static bool write_program(LoadedModel *model, InferenceSettings settings, Error 
     Program *program = &model->program;
     int64_t T = model->config.sequence_length;
     if (settings.micro_batch < 0) settings.micro_batch = T < BATCH ? BATCH / T : 1;
-    if (settings.context < 0) settings.context = T;
+    if (settings.context > T) settings.context = T;
     ModelSettings sizes = {.micro_batch = settings.micro_batch, .logit_chunk = LOGIT_CHUNK,
                            .context = settings.context, .document_mask = true,
                            .prefill = settings.context < PREFILL ? settings.context : PREFILL};
-    int64_t positions = settings.context > T ? settings.context : T;
     program_init(program, settings.storage);
     architecture->declare(program, &model->config);
     program_make_weight_buffers(program, false);
-    model_make_inputs(program, &model->config, settings.micro_batch, positions);
+    model_make_inputs(program, &model->config, settings.micro_batch, T);
     if (settings.micro_batch) architecture->write_evaluation(program, &model->config, &sizes);
     if (settings.context) architecture->write_generation(program, &model->config, &sizes);
     return program_finish(program, error) && layout_program(program, model->inference.backend, error);

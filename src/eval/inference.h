@@ -9,7 +9,7 @@
 typedef struct InferenceSettings {
     int64_t sequence_length; /* T of evaluation; 0 = the model's own */
     int64_t micro_batch;     /* B of evaluation; 0 = no evaluation section, -1 = some 2048 tokens */
-    int64_t context;         /* tokens that generation can hold; 0 = no generation sections, -1 = T */
+    int64_t context;         /* tokens that generation can hold, at most T; 0 = no generation sections */
     Dtype storage;           /* fp32 or bf16 */
 } InferenceSettings;
 

@@ -58,7 +58,7 @@ static void test_equals_decoding_one_by_one(void **state) {
     ModelConfig config = small_model(T);
     LoadedModel model;
     open_model(&model, save_model("one by one", &config, true),
-               (InferenceSettings){.micro_batch = 2, .context = -1, .storage = DTYPE_F32});
+               (InferenceSettings){.micro_batch = 2, .context = T, .storage = DTYPE_F32});
     Tokens tokens = {0};
     size_t size = strlen(sample_text);
     assert_done(prompt_encode(model.tokenizer, sample_text, size, &tokens, &error), error);
