@@ -1,0 +1,96 @@
+#include "training.h"
+
+#include <string.h>
+
+#include "model/parameters.h"
+#include "support.h"
+
+void training_open(Training *training, const ModelConfig *config, const TrainingSettings *settings) {
+    Error error;
+    *training = (Training){.backend = &backend_cpu, .config = *config,
+                           .batch_tokens = settings->batch_tokens};
+    Program *program = &training->program;
+    const Model *model = model_find(config, &error);
+    assert_done(model, error);
+    ModelSettings sizes = {.micro_batch = settings->micro_batch, .logit_chunk = settings->logit_chunk,
+                           .batch_tokens = settings->batch_tokens,
+                           .document_mask = settings->document_mask};
+    program_init(program, settings->storage);
+    model->declare(program, config);
+    program_make_weight_buffers(program, true);
+    model_make_inputs(program, config, settings->micro_batch, config->sequence_length);
+    model->write_training(program, config, &sizes);
+    adamw_write_update(program, &settings->adamw);
+    assert_done(program_finish(program, &error), error);
+    assert_done(recompute_apply(program, settings->recompute, &error), error);
+    assert_done(layout_program(program, training->backend, &error), error);
+    training->executor = training->backend->open(program, &error);
+    assert_done(training->executor, error);
+    assert_done(model_fill_tables(training->backend, training->executor, program, config, &error), error);
+}
+
+void training_close(Training *training) {
+    training->backend->close(training->executor);
+    program_free(&training->program);
+}
+
+static int64_t offset_of(const Training *training, int index) {
+    const Parameter *parameter = &training->program.parameters[index];
+    const Weight *weight = &training->program.weights[parameter->weight];
+    return weight->offset + parameter->first_row * weight->columns;
+}
+
+int64_t training_parameter_elements(const Training *training, int index) {
+    const Parameter *parameter = &training->program.parameters[index];
+    return parameter->rows * training->program.weights[parameter->weight].columns;
+}
+
+static float *place_of(Training *training, int buffer, int index) {
+    return (float *)training->backend->view(training->executor, buffer) + offset_of(training, index);
+}
+
+const float *training_gradient(Training *training, int index) {
+    return place_of(training, training->program.gradient, index);
+}
+
+const float *training_master(Training *training, int index) {
+    return place_of(training, training->program.master, index);
+}
+
+void training_set(Training *training, int index, const float *values) {
+    const Program *program = &training->program;
+    int64_t count = training_parameter_elements(training, index);
+    memcpy(place_of(training, program->master, index), values, (size_t)count * sizeof *values);
+    if (program->working == program->master) return;
+    bf16 *working = (bf16 *)training->backend->view(training->executor, program->working) +
+                    offset_of(training, index);
+    for (int64_t i = 0; i < count; i++) working[i] = bf16_from_float(values[i]);
+}
+
+double training_micro_batch(Training *training, const int32_t *tokens, const int32_t *targets,
+                            const int32_t *document_start) {
+    Error error;
+    const Program *program = &training->program;
+    const Backend *backend = training->backend;
+    int64_t N = program->B * program->T;
+    backend->upload(training->executor, program->tokens, 0, tokens, N * 4);
+    backend->upload(training->executor, program->targets, 0, targets, N * 4);
+    if (document_start)
+        backend->upload(training->executor, program->document_start, 0, document_start, N * 4);
+    StepScalars scalars = {0};
+    assert_done(backend->run(training->executor, SECTION_MICRO_BATCH, &scalars, &error), error);
+    const float *losses = backend->view(training->executor, program->losses);
+    double sum = 0;
+    for (int64_t i = 0; i < N; i++) sum += (double)losses[i];
+    return sum;
+}
+
+float training_update(Training *training, int64_t step, float learning_rate, int64_t targets) {
+    Error error;
+    float norm;
+    StepScalars scalars = {.learning_rate = learning_rate, .step = step, .seed = 1,
+                           .gradient_scale = (float)training->batch_tokens / (float)targets};
+    assert_done(training->backend->run(training->executor, SECTION_UPDATE, &scalars, &error), error);
+    training->backend->download(training->executor, training->program.gradient_norm, 0, &norm, sizeof norm);
+    return norm;
+}

@@ -1,0 +1,46 @@
+/* A small training program at hand, for tests of the room train and those below it: any model, weights and
+ * data set by the test, losses and gradients to read. */
+#ifndef HEARTH_TESTS_TRAINING_H
+#define HEARTH_TESTS_TRAINING_H
+
+#include "cpu/backend.h"
+#include "model/model.h"
+#include "optim/optimizer.h"
+#include "step/recompute.h"
+
+typedef struct Training {
+    const Backend *backend;
+    Program program;
+    Executor *executor;
+    ModelConfig config;
+    int64_t batch_tokens;
+} Training;
+
+typedef struct TrainingSettings {
+    Dtype storage;
+    int64_t micro_batch, batch_tokens, logit_chunk;
+    bool document_mask;
+    RecomputeLevel recompute;
+    AdamwSettings adamw;
+} TrainingSettings;
+
+/* Each fails the test when it cannot do what it says. */
+void training_open(Training *training, const ModelConfig *config, const TrainingSettings *settings);
+void training_close(Training *training);
+
+/* Sets parameter `index` (masters and working copy) from fp32 values. */
+void training_set(Training *training, int index, const float *values);
+int64_t training_parameter_elements(const Training *training, int index);
+
+/* The fp32 gradient and master of a parameter, where they lie. */
+const float *training_gradient(Training *training, int index);
+const float *training_master(Training *training, int index);
+
+/* Forward and backward of one micro-batch; returns the sum of its losses. document_start may be NULL. */
+double training_micro_batch(Training *training, const int32_t *tokens, const int32_t *targets,
+                            const int32_t *document_start);
+
+/* The optimizer's update after micro-batches with `targets` counted targets; returns the gradient's norm. */
+float training_update(Training *training, int64_t step, float learning_rate, int64_t targets);
+
+#endif
