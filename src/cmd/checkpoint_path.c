@@ -14,7 +14,8 @@ static bool holds(const char *directory, const char *name, bool *answer, Error *
 
 char *checkpoint_path(const char *directory, Error *error) {
     bool is_model, is_run;
-    if (!holds(directory, "config.json", &is_model, error) || !holds(directory, "checkpoints", &is_run, error))
+    if (!holds(directory, "config.json", &is_model, error) ||
+        !holds(directory, "checkpoints", &is_run, error))
         return NULL;
     if (is_model || !is_run) return copy_string(directory, error);
     char *checkpoints = path_join(directory, "checkpoints", error);

@@ -4,8 +4,8 @@
 
 #include "base/error.h"
 
-/* A model's directory as it is; for a run's directory that of its latest whole checkpoint. A new string, or
- * NULL with an error. */
+/* A model's directory as it is; for a run's directory that of its latest whole checkpoint. A new
+ * string, or NULL with an error. */
 char *checkpoint_path(const char *directory, Error *error);
 
 #endif

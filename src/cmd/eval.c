@@ -15,8 +15,8 @@ static const Command command = {
     .summary = "Loss and bits per byte of a checkpoint, on a dataset or on text.",
     .usage = "hearth eval --checkpoint DIR [--data DIR | FILES...]",
     .details =
-        "DIR is a checkpoint or Hugging Face model directory, or a run's directory (its latest checkpoint).\n"
-        "FILES are text or JSON lines, also .gz or .zst, directories, patterns, or - for standard input.\n"
+        "DIR is a checkpoint, a Hugging Face model, or a run (whose latest checkpoint is taken).\n"
+        "FILES are text or JSON lines (also .gz or .zst), directories, patterns, or - for stdin.\n"
         "In text, every token is predicted from at least half a context of what stands before it.\n"
         "Bits per byte compares models with different tokenizers, and with gzip or xz.\n\n"
         "Example:\n"
@@ -32,24 +32,28 @@ typedef struct EvalOptions {
 
 static bool check_usage(const EvalOptions *options, int files, Error *error) {
     if (!options->checkpoint) return fail(error, "--checkpoint DIR is needed");
-    if (!options->data && !files) return fail(error, "nothing to evaluate: give --data DIR or files");
+    if (!options->data && !files)
+        return fail(error, "nothing to evaluate: give --data DIR or files");
     if (options->data && files) return fail(error, "give either --data or files, not both");
-    if (options->tokens && files) return fail(error, "--tokens goes with --data; files are read whole");
+    if (options->tokens && files)
+        return fail(error, "--tokens goes with --data; files are read whole");
     return true;
 }
 
 static bool check_dataset(const LoadedModel *model, const Dataset *dataset, Error *error) {
-    const char *directory = dataset_directory(dataset), *made_with = dataset_tokenizer_hash(dataset);
+    const char *directory = dataset_directory(dataset),
+               *made_with = dataset_tokenizer_hash(dataset);
     long long needed = dataset_vocab_size(dataset), vocab = model->config.vocab;
     if (model->tokenizer && made_with) {
         char hash[SHA256_TEXT];
         tokenizer_hash(model->tokenizer, hash);
         if (strcmp(hash, made_with))
-            return fail(error, "dataset %s was made with another tokenizer than the checkpoint's: build it "
-                               "again with the checkpoint's tokenizer.json", directory);
+            return fail(error, "dataset %s was made with another tokenizer than the checkpoint's: "
+                               "build it again with the checkpoint's tokenizer.json", directory);
     }
-    return needed <= vocab || fail(error, "dataset %s has a vocabulary of %lld and the model one of %lld",
-                                   directory, needed, vocab);
+    return needed <= vocab ||
+           fail(error, "dataset %s has a vocabulary of %lld and the model one of %lld", directory,
+                needed, vocab);
 }
 
 static bool evaluate_data(const LoadedModel *model, const EvalOptions *options, Evaluation *result,
@@ -57,25 +61,26 @@ static bool evaluate_data(const LoadedModel *model, const EvalOptions *options, 
     Split split = strcmp(options->split, "train") ? SPLIT_VALIDATION : SPLIT_TRAIN;
     Dataset *dataset = dataset_open(options->data, error);
     bool done = dataset && check_dataset(model, dataset, error) &&
-                evaluate_dataset(&model->inference, dataset, split, PACKING_STREAM, options->tokens, true,
-                                 result, error);
+                evaluate_dataset(&model->inference, dataset, split, PACKING_STREAM, options->tokens,
+                                 true, result, error);
     dataset_free(dataset);
     return done;
 }
 
-static bool evaluate_files(const LoadedModel *model, const EvalOptions *options, const char *const *files,
-                           int count, Evaluation *result, Error *error) {
+static bool evaluate_files(const LoadedModel *model, const EvalOptions *options,
+                           const char *const *files, int count, Evaluation *result, Error *error) {
     Reader *reader = reader_open(files, count, &options->reader, error);
     bool done = reader && evaluate_text(&model->inference, reader, result, error);
     reader_free(reader);
     return done;
 }
 
-static bool evaluate(const EvalOptions *options, const char *const *files, int count, Evaluation *result,
-                     Error *error) {
-    const InferenceSettings settings = {
-        .sequence_length = options->sequence_length, .micro_batch = -1,
-        .storage = strcmp(options->precision, "fp32") ? DTYPE_BF16 : DTYPE_F32};
+static bool evaluate(const EvalOptions *options, const char *const *files, int count,
+                     Evaluation *result, Error *error) {
+    const InferenceSettings settings = {.sequence_length = options->sequence_length,
+                                        .micro_batch = -1,
+                                        .storage = strcmp(options->precision, "fp32") ? DTYPE_BF16
+                                                                                      : DTYPE_F32};
     LoadedModel model = {0};
     char *path = checkpoint_path(options->checkpoint, error);
     bool done = path && model_open(&model, path, &settings, error);
@@ -85,7 +90,8 @@ static bool evaluate(const EvalOptions *options, const char *const *files, int c
                          : evaluate_files(&model, options, files, count, result, error);
     model_close(&model);
     if (done && !isfinite(result->loss))
-        return fail(error, "the loss is %f: the checkpoint's weights are damaged or its training diverged",
+        return fail(error,
+                    "the loss is %f: the checkpoint's weights are damaged or its training diverged",
                     result->loss);
     return done;
 }
@@ -95,13 +101,17 @@ static bool print_result(const Evaluation *result, Error *error) {
         json_t *bpb = isnan(result->bpb) ? json_null() : json_real(result->bpb);
         json_t *root = json_pack("{s:f, s:o, s:I, s:I}", "loss", result->loss, "bpb", bpb, "tokens",
                                  (json_int_t)result->tokens, "bytes", (json_int_t)result->bytes);
-        if (!root || json_dumpf(root, stdout, 0)) return fail(error, "out of memory writing the result");
+        if (!root || json_dumpf(root, stdout, 0))
+            return fail(error, "out of memory writing the result");
         json_decref(root);
         putchar('\n');
     } else {
-        printf("loss %.4f nats per token over %lld tokens\n", result->loss, (long long)result->tokens);
-        if (isnan(result->bpb)) printf("bits per byte unknown: no tokenizer says what the tokens stand for\n");
-        else printf("%.4f bits per byte over %lld bytes\n", result->bpb, (long long)result->bytes);
+        printf("loss %.4f nats per token over %lld tokens\n", result->loss,
+               (long long)result->tokens);
+        if (isnan(result->bpb))
+            printf("bits per byte unknown: no tokenizer says what the tokens stand for\n");
+        else
+            printf("%.4f bits per byte over %lld bytes\n", result->bpb, (long long)result->bytes);
     }
     return !(fflush(stdout) || ferror(stdout)) || fail_errno(error, "cannot write the result");
 }
@@ -121,10 +131,11 @@ int verb_eval(int argc, char **argv) {
          .help = "context in tokens; the model's own unless given"},
         {.name = "field", .kind = OPTION_TEXT, .value = &values.reader.field, .argument = "NAME",
          .help = "JSON lines: the member that holds the text; 'text' unless given"},
-        {.name = "split-on", .kind = OPTION_TEXT, .value = &values.reader.split_on, .argument = "TEXT",
-         .help = "text files: what stands between documents; a file is one unless given"},
-        {.name = "precision", .kind = OPTION_CHOICE, .value = &values.precision, .choices = "bf16|fp32",
-         .help = "of weights and activations"},
+        {.name = "split-on", .kind = OPTION_TEXT, .value = &values.reader.split_on,
+         .argument = "TEXT",
+         .help = "text files: what stands between documents; a file is one if not given"},
+        {.name = "precision", .kind = OPTION_CHOICE, .value = &values.precision,
+         .choices = "bf16|fp32", .help = "of weights and activations"},
         {0},
     };
     Error error;

@@ -3,8 +3,9 @@
 #include "base/log.h"
 #include "eval/measure.h"
 
-/* The rows counted do not depend on the micro-batch: of the last batch those beyond are left out. */
-static bool measure_loader(Measure *measure, Loader *loader, int64_t tokens, bool show, Error *error) {
+/* Which rows count does not depend on the micro-batch: of the last, those beyond are left out. */
+static bool measure_loader(Measure *measure, Loader *loader, int64_t tokens, bool show,
+                           Error *error) {
     int64_t B = measure->inference->program->B, T = measure->inference->program->T;
     int64_t rows = loader_samples_per_epoch(loader);
     if (tokens && (tokens - 1) / T + 1 < rows) rows = (tokens - 1) / T + 1;
@@ -21,10 +22,13 @@ static bool measure_loader(Measure *measure, Loader *loader, int64_t tokens, boo
     return done;
 }
 
-bool evaluate_dataset(const Inference *inference, const Dataset *dataset, Split split, Packing packing,
-                      int64_t tokens, bool progress, Evaluation *result, Error *error) {
+bool evaluate_dataset(const Inference *inference, const Dataset *dataset, Split split,
+                      Packing packing, int64_t tokens, bool progress, Evaluation *result,
+                      Error *error) {
     enum { RING = 2 };
-    const LoaderSettings settings = {.split = split, .packing = packing, .ranks = 1,
+    const LoaderSettings settings = {.split = split,
+                                     .packing = packing,
+                                     .ranks = 1,
                                      .sequence_length = inference->program->T,
                                      .micro_batch = inference->program->B};
     Measure measure;

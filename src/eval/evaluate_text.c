@@ -34,8 +34,8 @@ static void windows_free(Windows *windows) {
 
 /* Measures the rows so far; what is behind the last token has no targets, so it does not count. */
 static bool run_rows(Windows *windows, Error *error) {
-    if (!measure_batch(&windows->measure, windows->tokens, windows->targets, windows->starts, windows->B,
-                       error))
+    if (!measure_batch(&windows->measure, windows->tokens, windows->targets, windows->starts,
+                       windows->B, error))
         return false;
     memset(windows->targets, -1, (size_t)(windows->B * windows->T) * sizeof(int32_t));
     windows->row = windows->column = 0;
@@ -48,8 +48,10 @@ static bool next_row(Windows *windows, bool goes_on, Error *error) {
     if (begin < windows->start) begin = windows->start;
     int64_t repeated = goes_on ? T - begin : 0;
     const int32_t *last = windows->tokens + windows->row * T + T - repeated;
-    if (windows->row + 1 < windows->B) windows->row++;
-    else if (!run_rows(windows, error)) return false;
+    if (windows->row + 1 < windows->B)
+        windows->row++;
+    else if (!run_rows(windows, error))
+        return false;
     memmove(windows->tokens + windows->row * T, last, (size_t)repeated * sizeof *last);
     memset(windows->starts + windows->row * T, 0, (size_t)repeated * sizeof *last);
     windows->start = 0;
@@ -100,8 +102,8 @@ static bool read_all(Windows *windows, Reader *reader, Error *error) {
 
 bool evaluate_text(const Inference *inference, Reader *reader, Evaluation *result, Error *error) {
     if (!inference->tokenizer)
-        return fail(error, "the checkpoint has no tokenizer.json, so text cannot be evaluated: copy its "
-                           "tokenizer.json there, or evaluate a dataset with --data");
+        return fail(error, "the checkpoint has no tokenizer.json, so text cannot be evaluated: "
+                           "copy the model's there, or evaluate a dataset with --data");
     Windows windows;
     bool done = windows_start(&windows, inference, error) && read_all(&windows, reader, error) &&
                 measure_result(&windows.measure, "the text", result, error);

@@ -6,7 +6,8 @@
 #include "cpu/backend.h"
 #include "model/parameters.h"
 
-/* Tokens of an evaluation batch, those whose logits are held at a time, and prompt tokens taken at a time. */
+/* Tokens of an evaluation batch, those whose logits are held at a time, and prompt tokens taken at
+ * a time. */
 enum { BATCH = 2048, LOGIT_CHUNK = 256, PREFILL = 64 };
 
 static bool write_program(LoadedModel *model, InferenceSettings settings, Error *error) {
@@ -16,8 +17,10 @@ static bool write_program(LoadedModel *model, InferenceSettings settings, Error 
     int64_t T = model->config.sequence_length;
     if (settings.micro_batch < 0) settings.micro_batch = T < BATCH ? BATCH / T : 1;
     if (settings.context > T) settings.context = T;
-    ModelSettings sizes = {.micro_batch = settings.micro_batch, .logit_chunk = LOGIT_CHUNK,
-                           .context = settings.context, .document_mask = true,
+    ModelSettings sizes = {.micro_batch = settings.micro_batch,
+                           .logit_chunk = LOGIT_CHUNK,
+                           .context = settings.context,
+                           .document_mask = true,
                            .prefill = settings.context < PREFILL ? settings.context : PREFILL};
     program_init(program, settings.storage);
     architecture->declare(program, &model->config);
@@ -25,7 +28,8 @@ static bool write_program(LoadedModel *model, InferenceSettings settings, Error 
     model_make_inputs(program, &model->config, settings.micro_batch, T);
     if (settings.micro_batch) architecture->write_evaluation(program, &model->config, &sizes);
     if (settings.context) architecture->write_generation(program, &model->config, &sizes);
-    return program_finish(program, error) && layout_program(program, model->inference.backend, error);
+    return program_finish(program, error) &&
+           layout_program(program, model->inference.backend, error);
 }
 
 static bool load_weights(LoadedModel *model, const char *checkpoint, Error *error) {
@@ -33,8 +37,8 @@ static bool load_weights(LoadedModel *model, const char *checkpoint, Error *erro
     Safetensors file;
     bool done = path && safetensors_open(&file, path, error);
     if (done) {
-        done = parameters_load(model->inference.backend, model->inference.executor, &model->program, &file,
-                               path, error);
+        done = parameters_load(model->inference.backend, model->inference.executor, &model->program,
+                               &file, path, error);
         safetensors_close(&file);
     }
     free(path);
@@ -44,8 +48,9 @@ static bool load_weights(LoadedModel *model, const char *checkpoint, Error *erro
 static bool check_vocabulary(const LoadedModel *model, const char *path, Error *error) {
     long long needed = tokenizer_vocab_size(model->tokenizer), vocab = model->config.vocab;
     return needed <= vocab ||
-           fail(error, "%s has %lld tokens and the model's vocabulary %lld: it is the tokenizer of another "
-                       "model", path, needed, vocab);
+           fail(error, "%s has %lld tokens and the model's vocabulary %lld: it is the tokenizer of "
+                       "another model",
+                path, needed, vocab);
 }
 
 /* A checkpoint may lack a tokenizer: then token ids still work. A broken one is an error. */
@@ -80,8 +85,8 @@ bool model_open(LoadedModel *model, const char *checkpoint, const InferenceSetti
     done = model_config_check(&model->config, error) && open_tokenizer(model, checkpoint, error) &&
            write_program(model, *settings, error) &&
            (inference->executor = inference->backend->open(&model->program, error)) &&
-           model_fill_tables(inference->backend, inference->executor, &model->program, &model->config,
-                             error) &&
+           model_fill_tables(inference->backend, inference->executor, &model->program,
+                             &model->config, error) &&
            load_weights(model, checkpoint, error);
     inference->tokenizer = model->tokenizer;
     if (!done) model_close(model);

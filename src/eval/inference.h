@@ -9,8 +9,8 @@
 typedef struct InferenceSettings {
     int64_t sequence_length; /* T of evaluation; 0 = the model's own */
     int64_t micro_batch;     /* B of evaluation; 0 = no evaluation section, -1 = some 2048 tokens */
-    int64_t context;         /* tokens that generation can hold, at most T; 0 = no generation sections */
-    Dtype storage;           /* fp32 or bf16 */
+    int64_t context; /* tokens that generation can hold, at most T; 0 = no generation sections */
+    Dtype storage;   /* fp32 or bf16 */
 } InferenceSettings;
 
 /* What evaluation and generation run on. The trainer fills one from its own program. */
@@ -28,8 +28,8 @@ typedef struct LoadedModel {
     Inference inference; /* points into this structure, which must not move */
 } LoadedModel;
 
-/* Opens a Hugging Face model directory: config.json, model.safetensors, and tokenizer.json if there is one,
- * whose ids the model's vocabulary must hold. */
+/* Opens a Hugging Face model directory: config.json, model.safetensors, and tokenizer.json if there
+ * is one, whose ids the model's vocabulary must hold. */
 bool model_open(LoadedModel *model, const char *checkpoint, const InferenceSettings *settings,
                 Error *error);
 void model_close(LoadedModel *model);

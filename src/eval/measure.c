@@ -38,7 +38,8 @@ static void add_losses(Measure *measure, const int32_t *targets, int64_t count) 
         double nats = (double)measure->losses[i];
         measure->nats += nats;
         measure->tokens++;
-        int32_t bytes = (uint32_t)targets[i] < measure->vocab ? measure->token_bytes[targets[i]] : 0;
+        int32_t bytes =
+            (uint32_t)targets[i] < measure->vocab ? measure->token_bytes[targets[i]] : 0;
         if (!bytes) continue;
         measure->text_nats += nats;
         measure->bytes += bytes;
@@ -62,10 +63,10 @@ bool measure_batch(Measure *measure, const int32_t *tokens, const int32_t *targe
 
 bool measure_result(const Measure *measure, const char *source, Evaluation *result, Error *error) {
     if (!measure->tokens) return fail(error, "%s holds no token that could be predicted", source);
-    *result = (Evaluation){.loss = measure->nats / (double)measure->tokens,
-                           .bpb = measure->bytes ? measure->text_nats / (log(2) * (double)measure->bytes)
-                                                 : NAN,
-                           .tokens = measure->tokens,
-                           .bytes = measure->bytes};
+    *result = (Evaluation){
+        .loss = measure->nats / (double)measure->tokens,
+        .bpb = measure->bytes ? measure->text_nats / (log(2) * (double)measure->bytes) : NAN,
+        .tokens = measure->tokens,
+        .bytes = measure->bytes};
     return true;
 }

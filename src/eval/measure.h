@@ -6,11 +6,12 @@
 
 typedef struct Measure {
     const Inference *inference;
-    float *losses;        /* [B,T] of the last batch */
-    int32_t *token_bytes; /* [vocab] bytes of text that each token stands for: 0 for special tokens */
-    uint32_t vocab;       /* 0 without a tokenizer */
-    double nats;          /* over all targets */
-    double text_nats;     /* over targets that stand for text */
+    float *losses; /* [B,T] of the last batch */
+    int32_t
+        *token_bytes; /* [vocab] bytes of text that each token stands for: 0 for special tokens */
+    uint32_t vocab;   /* 0 without a tokenizer */
+    double nats;      /* over all targets */
+    double text_nats; /* over targets that stand for text */
     int64_t tokens, bytes;
 } Measure;
 
@@ -18,7 +19,8 @@ typedef struct Measure {
 bool measure_start(Measure *measure, const Inference *inference, Error *error);
 void measure_free(Measure *measure);
 
-/* Runs one batch [B,T] and adds the losses of the targets that are not -1 in its first `rows` rows. */
+/* Runs one batch [B,T] and adds the losses of the targets that are not -1 in its first `rows` rows.
+ */
 bool measure_batch(Measure *measure, const int32_t *tokens, const int32_t *targets,
                    const int32_t *document_start, int64_t rows, Error *error);
 

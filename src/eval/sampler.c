@@ -6,9 +6,9 @@
 #include "base/memory.h"
 #include "base/random.h"
 
-/* Tokens are ranked with a heap sort that stops early: order[0 .. heap_size) is a heap with the most likely
- * token on top; the tokens taken off it stand behind, the most likely last. So the few that the filters
- * keep cost V + k log V. */
+/* Tokens are ranked with a heap sort that stops early: order[0 .. heap_size) is a heap with the
+ * most likely token on top; the tokens taken off it stand behind, the most likely last. So the few
+ * that the filters keep cost V + k log V. */
 struct Sampler {
     SamplingSettings settings;
     int64_t vocab;
@@ -59,8 +59,10 @@ static int64_t most_likely(const float *logits, int64_t vocab, Error *error) {
     int64_t best = 0;
     for (int64_t i = 0; i < vocab; i++) {
         if (isnan(logits[i]) || logits[i] == INFINITY) {
-            fail(error, "the logit of token %lld is %f; the checkpoint's weights are damaged or its "
-                 "training diverged", (long long)i, (double)logits[i]);
+            fail(error,
+                 "the logit of token %lld is %f; the checkpoint's weights are damaged or its "
+                 "training diverged",
+                 (long long)i, (double)logits[i]);
             return -1;
         }
         if (logits[i] > logits[best]) best = i;
@@ -119,7 +121,8 @@ static int64_t apply_filters(Sampler *sampler, double *kept_sum) {
     bool all = s->top_k == 0 || s->top_k >= sampler->vocab;
     int64_t most = all ? sampler->vocab : s->top_k, kept = 0;
     double total = 0, sum = 0;
-    if (all) total = sum_weights(sampler);
+    if (all)
+        total = sum_weights(sampler);
     else
         for (int64_t i = 0; i < most; i++) total += (double)sampler->weights[ranked(sampler, i)];
     while (kept < most && sum < s->top_p * total) {
@@ -135,17 +138,20 @@ static int64_t apply_filters(Sampler *sampler, double *kept_sum) {
 /* Uniform in [0, 1) with 53 bits, so that rare tokens keep their chance. */
 static double draw(const Sampler *sampler, int64_t position) {
     uint64_t stream = random_stream(RANDOM_SAMPLE, 0), bound = (uint64_t)1 << 53;
-    return (double)random_below(sampler->settings.seed, stream, (uint64_t)position, bound) * 0x1p-53;
+    return (double)random_below(sampler->settings.seed, stream, (uint64_t)position, bound) *
+           0x1p-53;
 }
 
-bool sampler_next(Sampler *sampler, const float *logits, int64_t position, uint32_t *id, Error *error) {
+bool sampler_next(Sampler *sampler, const float *logits, int64_t position, uint32_t *id,
+                  Error *error) {
     const SamplingSettings *s = &sampler->settings;
     int64_t best = most_likely(logits, sampler->vocab, error);
     if (best < 0) return false;
     *id = (uint32_t)best;
     if (s->temperature == 0 || s->top_k == 1) return true;
     for (int64_t i = 0; i < sampler->vocab; i++)
-        sampler->weights[i] = (float)exp(((double)logits[i] - (double)logits[best]) / s->temperature);
+        sampler->weights[i] =
+            (float)exp(((double)logits[i] - (double)logits[best]) / s->temperature);
 
     bool filtered = s->top_k || s->top_p < 1 || s->min_p > 0;
     double sum;

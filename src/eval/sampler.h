@@ -23,9 +23,10 @@ typedef struct Sampler Sampler;
 Sampler *sampler_new(const SamplingSettings *settings, int64_t vocab, Error *error);
 void sampler_free(Sampler *sampler);
 
-/* Draws the token at `position` of the sequence from logits[vocab]: a pure function of settings, logits
- * and position. Equally likely tokens rank by id. A logit may be -infinity (never drawn); NaN, +infinity,
- * or nothing but -infinity is an error. Allocates nothing. */
-bool sampler_next(Sampler *sampler, const float *logits, int64_t position, uint32_t *id, Error *error);
+/* Draws the token at `position` of the sequence from logits[vocab]: a pure function of settings,
+ * logits and position. Equally likely tokens rank by id. A logit may be -infinity (never drawn);
+ * NaN, +infinity, or nothing but -infinity is an error. Allocates nothing. */
+bool sampler_next(Sampler *sampler, const float *logits, int64_t position, uint32_t *id,
+                  Error *error);
 
 #endif

@@ -8,8 +8,8 @@ void text_stream_free(TextStream *stream) {
     bytes_free(&stream->held);
 }
 
-/* Whether more bytes could make a character of these. Only the second byte has limits of its own, and one
- * of 80 and BF is within them whatever the first. */
+/* Whether more bytes could make a character of these. Only the second byte has limits of its own,
+ * and one of 80 and BF is within them whatever the first. */
 static bool begins_character(const uint8_t *text, size_t size) {
     static const uint8_t fillers[] = {0x80, 0xBF};
     if (!size || size > 3) return false;
@@ -29,8 +29,8 @@ static size_t broken_run(const uint8_t *text, size_t size) {
     return length;
 }
 
-/* Appends text[0 .. size) with what is not UTF-8 replaced. An unfinished character at the end is left
- * unless `last`; returns in *used how much was taken. */
+/* Appends text[0 .. size) with what is not UTF-8 replaced. An unfinished character at the end is
+ * left unless `last`; returns in *used how much was taken. */
 static bool append_valid(Bytes *out, const uint8_t *text, size_t size, bool last, size_t *used,
                          Error *error) {
     size_t at = 0;
@@ -63,7 +63,8 @@ static bool stop_ends_at(const TextStream *stream, size_t end, size_t *start) {
 static bool begins_stop(const TextStream *stream, size_t at) {
     size_t size = stream->held.size - at;
     for (size_t i = 0; i < stream->stop_count; i++)
-        if (size < strlen(stream->stops[i]) && !memcmp(stream->held.data + at, stream->stops[i], size))
+        if (size < strlen(stream->stops[i]) &&
+            !memcmp(stream->held.data + at, stream->stops[i], size))
             return true;
     return false;
 }
@@ -78,7 +79,8 @@ static bool show(TextStream *stream, size_t size, bool last, Bytes *out, Error *
     return true;
 }
 
-bool text_stream_push(TextStream *stream, const uint8_t *bytes, size_t size, Bytes *out, Error *error) {
+bool text_stream_push(TextStream *stream, const uint8_t *bytes, size_t size, Bytes *out,
+                      Error *error) {
     if (stream->stopped) return true;
     size_t searched = stream->held.size, at;
     if (!bytes_append(&stream->held, bytes, size, error)) return false;

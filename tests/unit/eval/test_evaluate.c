@@ -14,7 +14,8 @@ static void open_model(LoadedModel *model, const char *directory, InferenceSetti
 static const char *write_text(const char *name, const char *text, int times) {
     Error error;
     Bytes bytes = {0};
-    for (int i = 0; i < times; i++) assert_done(bytes_append(&bytes, text, strlen(text), &error), error);
+    for (int i = 0; i < times; i++)
+        assert_done(bytes_append(&bytes, text, strlen(text), &error), error);
     const char *path = test_path(name);
     assert_done(file_write(path, bytes.data, bytes.size, &error), error);
     bytes_free(&bytes);
@@ -23,7 +24,7 @@ static const char *write_text(const char *name, const char *text, int times) {
 
 static Evaluation evaluate_file(const LoadedModel *model, const char *path, const char *split_on) {
     Error error;
-    Evaluation result;
+    Evaluation result = {0};
     const ReaderSettings settings = {.split_on = split_on};
     Reader *reader = reader_open(&path, 1, &settings, &error);
     assert_done(reader && evaluate_text(&model->inference, reader, &result, &error), error);
@@ -39,10 +40,11 @@ static double nats_one_by_one(const LoadedModel *model, const Tokens *tokens) {
     for (size_t i = 0; i + 1 < tokens->count; i++) {
         float logits[VOCAB];
         double sum = 0;
-        inference->backend->upload(inference->executor, inference->program->new_tokens, 0, &tokens->ids[i],
-                                   sizeof tokens->ids[i]);
+        inference->backend->upload(inference->executor, inference->program->new_tokens, 0,
+                                   &tokens->ids[i], sizeof tokens->ids[i]);
         assert_done(inference->backend->run(inference->executor, SECTION_DECODE,
-                                            &(StepScalars){.position = (int64_t)i}, &error), error);
+                                            &(StepScalars){.position = (int64_t)i}, &error),
+                    error);
         inference->backend->download(inference->executor, inference->program->logits, 0, logits,
                                      sizeof logits);
         for (int v = 0; v < VOCAB; v++) sum += exp((double)logits[v]);
@@ -73,7 +75,8 @@ static void test_equals_decoding_one_by_one(void **state) {
     model_close(&model);
 }
 
-/* Where layers look back less than the rows repeat, cutting a text into rows must change nothing. */
+/* Where layers look back less than the rows repeat, cutting a text into rows must change nothing.
+ */
 static void test_cuts_lose_no_context(void **state) {
     (void)state;
     enum { TEXTS = 3 };
@@ -81,23 +84,25 @@ static void test_cuts_lose_no_context(void **state) {
     strcpy(config.window_pattern, "S");
     config.window = 4; /* two layers see 8 tokens back */
     const char *directory = save_model("windows", &config, true);
-    const char *texts[TEXTS] = {write_text("long.txt", sample_text, 4), NULL, write_text("once.txt", sample_text, 1)};
+    const char *texts[TEXTS] = {write_text("long.txt", sample_text, 4), NULL,
+                                write_text("once.txt", sample_text, 1)};
     const char *const separators[TEXTS] = {NULL, "\\n", " "};
     texts[1] = texts[0];
     Evaluation results[3][TEXTS];
     const int64_t lengths[3] = {1024, 16, 17};
     for (int i = 0; i < 3; i++) {
         LoadedModel model;
-        open_model(&model, directory, (InferenceSettings){.sequence_length = lengths[i], .micro_batch = 3,
-                                                          .storage = DTYPE_F32});
+        open_model(&model, directory,
+                   (InferenceSettings){
+                       .sequence_length = lengths[i], .micro_batch = 3, .storage = DTYPE_F32});
         for (int j = 0; j < TEXTS; j++) {
             Evaluation *result = &results[i][j], *whole = &results[0][j];
             *result = evaluate_file(&model, texts[j], separators[j]);
             assert_int_equal(result->tokens, whole->tokens);
             assert_int_equal(result->bytes, whole->bytes);
             if (fabs(result->loss / whole->loss - 1) > 1e-5)
-                fail_msg("text %d with T = %d: loss %.9g, not %.9g", j, (int)lengths[i], result->loss,
-                         whole->loss);
+                fail_msg("text %d with T = %d: loss %.9g, not %.9g", j, (int)lengths[i],
+                         result->loss, whole->loss);
         }
         model_close(&model);
     }
@@ -109,13 +114,16 @@ static const char *write_dataset(const char *name, const Tokenizer *tokenizer, i
     Error error;
     Tokens tokens = {0};
     for (int i = 0; i < times; i++)
-        assert_done(prompt_encode(tokenizer, sample_text, strlen(sample_text), &tokens, &error), error);
+        assert_done(prompt_encode(tokenizer, sample_text, strlen(sample_text), &tokens, &error),
+                    error);
     size_t size = 1024 + 2 * tokens.count;
     uint8_t *shard = calloc(size, 1);
     const int32_t header[3] = {20240520, 1, (int32_t)tokens.count};
     memcpy(shard, header, sizeof header);
-    for (size_t i = 0; i < tokens.count; i++) memcpy(shard + 1024 + 2 * i, &(uint16_t){(uint16_t)tokens.ids[i]}, 2);
-    const char *directory = test_path(name), *const files[] = {"text_train_000000.bin", "text_val_000000.bin"};
+    for (size_t i = 0; i < tokens.count; i++)
+        memcpy(shard + 1024 + 2 * i, &(uint16_t){(uint16_t)tokens.ids[i]}, 2);
+    const char *directory = test_path(name), *const files[] = {"text_train_000000.bin",
+                                                               "text_val_000000.bin"};
     assert_done(directory_create(directory, &error), error);
     for (int i = 0; i < 2; i++) {
         char *path = path_join(directory, files[i], &error);
@@ -127,12 +135,14 @@ static const char *write_dataset(const char *name, const Tokenizer *tokenizer, i
     return directory;
 }
 
-static Evaluation evaluate_validation(const LoadedModel *model, const char *directory, int64_t tokens) {
+static Evaluation evaluate_validation(const LoadedModel *model, const char *directory,
+                                      int64_t tokens) {
     Error error;
-    Evaluation result;
+    Evaluation result = {0};
     Dataset *dataset = dataset_open(directory, &error);
-    assert_done(dataset && evaluate_dataset(&model->inference, dataset, SPLIT_VALIDATION, PACKING_STREAM,
-                                            tokens, false, &result, &error), error);
+    assert_done(dataset && evaluate_dataset(&model->inference, dataset, SPLIT_VALIDATION,
+                                            PACKING_STREAM, tokens, false, &result, &error),
+                error);
     dataset_free(dataset);
     return result;
 }
@@ -160,7 +170,8 @@ static void test_rows_counted_do_not_depend_on_the_batch(void **state) {
     Evaluation results[2][2];
     for (int i = 0; i < 2; i++) {
         LoadedModel model;
-        open_model(&model, directory, (InferenceSettings){.micro_batch = i ? 4 : 1, .storage = DTYPE_F32});
+        open_model(&model, directory,
+                   (InferenceSettings){.micro_batch = i ? 4 : 1, .storage = DTYPE_F32});
         const char *data = write_dataset("many", model.tokenizer, TIMES);
         results[i][0] = evaluate_validation(&model, data, 0);
         results[i][1] = evaluate_validation(&model, data, 5 * T + 1);
@@ -189,7 +200,7 @@ static void test_rows_of_one_token(void **state) {
 static void test_what_cannot_be_evaluated(void **state) {
     (void)state;
     Error error;
-    Evaluation result;
+    Evaluation result = {0};
     ModelConfig config = small_model(64);
     LoadedModel model;
     open_model(&model, save_model("no tokenizer", &config, false),
@@ -197,7 +208,8 @@ static void test_what_cannot_be_evaluated(void **state) {
     const char *path = write_text("once.txt", sample_text, 1);
     Reader *reader = reader_open(&path, 1, &(ReaderSettings){0}, &error);
     assert_done(reader != NULL, error);
-    assert_fails_with(evaluate_text(&model.inference, reader, &result, &error), error, "no tokenizer.json");
+    assert_fails_with(evaluate_text(&model.inference, reader, &result, &error), error,
+                      "no tokenizer.json");
     reader_free(reader);
     model_close(&model);
 }

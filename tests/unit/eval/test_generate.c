@@ -1,4 +1,5 @@
-/* Generation: whatever way the prompt goes into the caches, the tokens are the same; the ends of it. */
+/* Generation: whatever way the prompt goes into the caches, the tokens are the same; the ends of
+ * it. */
 #include "eval/generate.h"
 #include "make_model.h"
 
@@ -23,7 +24,8 @@ static int open_model(void **state) {
     Error error;
     ModelConfig config = small_model(CONTEXT);
     const InferenceSettings settings = {.context = CONTEXT, .storage = DTYPE_F32};
-    assert_done(model_open(&model, save_model("generate", &config, true), &settings, &error), error);
+    assert_done(model_open(&model, save_model("generate", &config, true), &settings, &error),
+                error);
     for (uint64_t i = 0; i < CONTEXT; i++) prompt[i] = (uint32_t)random_below(3, 0, i, VOCAB);
     return 0;
 }
@@ -36,8 +38,12 @@ static int close_model(void **state) {
 
 static Generation of_prompt(int64_t count, Collected *collected) {
     collected->wanted = CONTEXT;
-    return (Generation){.prompt = prompt, .prompt_count = count, .max_tokens = DRAWN, .end_token = -1,
-                        .token = collect, .context = collected};
+    return (Generation){.prompt = prompt,
+                        .prompt_count = count,
+                        .max_tokens = DRAWN,
+                        .end_token = -1,
+                        .token = collect,
+                        .context = collected};
 }
 
 static Sampler *greedy(void) {
@@ -56,10 +62,13 @@ static void continue_one_by_one(int64_t count, uint32_t out[DRAWN]) {
     uint32_t token = prompt[0];
     for (int64_t position = 0; position < count + DRAWN - 1; position++) {
         if (position < count) token = prompt[position];
-        inference->backend->upload(inference->executor, program->new_tokens, 0, &token, sizeof token);
+        inference->backend->upload(inference->executor, program->new_tokens, 0, &token,
+                                   sizeof token);
         assert_done(inference->backend->run(inference->executor, SECTION_DECODE,
-                                            &(StepScalars){.position = position}, &error), error);
-        inference->backend->download(inference->executor, program->logits, 0, logits, sizeof logits);
+                                            &(StepScalars){.position = position}, &error),
+                    error);
+        inference->backend->download(inference->executor, program->logits, 0, logits,
+                                     sizeof logits);
         token = 0;
         for (uint32_t i = 0; i < VOCAB; i++)
             if (logits[i] > logits[token]) token = i;
@@ -103,7 +112,8 @@ static void test_ends(void **state) {
     (void)state;
     Error error;
     Collected all = {0}, some = {0};
-    Sampler *sampler = sampler_new(&(SamplingSettings){.temperature = 1, .top_p = 1}, VOCAB, &error);
+    Sampler *sampler =
+        sampler_new(&(SamplingSettings){.temperature = 1, .top_p = 1}, VOCAB, &error);
     Generation generation = of_prompt(5, &all);
     assert_done(generate(&model.inference, sampler, &generation, &error), error);
 
@@ -133,7 +143,8 @@ static void test_the_context_fills_to_the_last_token(void **state) {
     generation.max_tokens = 2;
     assert_fails_with(generate(&model.inference, sampler, &generation, &error), error, "at most 1");
     generation = of_prompt(CONTEXT, &collected);
-    assert_fails_with(generate(&model.inference, sampler, &generation, &error), error, "shorten the prompt");
+    assert_fails_with(generate(&model.inference, sampler, &generation, &error), error,
+                      "shorten the prompt");
     generation = of_prompt(0, &collected);
     assert_fails_with(generate(&model.inference, sampler, &generation, &error), error, "empty");
     sampler_free(sampler);
@@ -157,7 +168,8 @@ static void test_checkpoints_that_cannot_be_opened(void **state) {
     Error error;
     LoadedModel other;
     const InferenceSettings settings = {.context = CONTEXT, .storage = DTYPE_F32};
-    assert_fails_with(model_open(&other, test_path("nothing"), &settings, &error), error, "nothing");
+    assert_fails_with(model_open(&other, test_path("nothing"), &settings, &error), error,
+                      "nothing");
     ModelConfig config = small_model(16);
     config.vocab = VOCAB - 1;
     const char *small = save_model("small vocabulary", &config, true);

@@ -1,4 +1,5 @@
-/* Sampling: the filters keep what they say, and what they keep is drawn as often as it should be. */
+/* Sampling: the filters keep what they say, and what they keep is drawn as often as it should be.
+ */
 #include <math.h>
 #include <string.h>
 
@@ -21,10 +22,11 @@ static uint32_t next(Sampler *sampler, const float *logits, int64_t position) {
     return id;
 }
 
-/* Draws 20,000 times and compares the counts with `expected` (which sums to 1): Pearson's chi-square must
- * stay below the 99.9% point for up to 9 degrees of freedom, and what has no chance must not occur. */
-static void check_distribution(SamplingSettings settings, const float *logits, const double *expected,
-                               int vocab) {
+/* Draws 20,000 times and compares the counts with `expected` (which sums to 1): Pearson's
+ * chi-square must stay below the 99.9% point for up to 9 degrees of freedom, and what has no chance
+ * must not occur. */
+static void check_distribution(SamplingSettings settings, const float *logits,
+                               const double *expected, int vocab) {
     enum { DRAWS = 20000 };
     int counts[16] = {0};
     Sampler *sampler = sampler_of(settings, vocab);
@@ -32,8 +34,10 @@ static void check_distribution(SamplingSettings settings, const float *logits, c
     double chi_square = 0;
     for (int i = 0; i < vocab; i++) {
         double mean = expected[i] * DRAWS;
-        if (mean == 0) assert_int_equal(counts[i], 0);
-        else chi_square += (counts[i] - mean) * (counts[i] - mean) / mean;
+        if (mean == 0)
+            assert_int_equal(counts[i], 0);
+        else
+            chi_square += (counts[i] - mean) * (counts[i] - mean) / mean;
     }
     if (chi_square > 27.9) fail_msg("chi-square is %g", chi_square);
     sampler_free(sampler);
@@ -119,7 +123,8 @@ static void test_equals_rank_by_id(void **state) {
     float logits[8] = {0};
     SamplingSettings settings = plain;
     settings.top_k = 3;
-    check_distribution(settings, logits, (const double[]){1 / 3., 1 / 3., 1 / 3., 0, 0, 0, 0, 0}, 8);
+    check_distribution(settings, logits, (const double[]){1 / 3., 1 / 3., 1 / 3., 0, 0, 0, 0, 0},
+                       8);
 }
 
 static void test_only_one_possible(void **state) {
@@ -170,7 +175,8 @@ static void test_bad_logits(void **state) {
     Error error;
     uint32_t id;
     Sampler *sampler = sampler_of(plain, 3);
-    assert_fails_with(sampler_next(sampler, (const float[]){0, 1, NAN}, 0, &id, &error), error, "token 2");
+    assert_fails_with(sampler_next(sampler, (const float[]){0, 1, NAN}, 0, &id, &error), error,
+                      "token 2");
     assert_fails_with(sampler_next(sampler, (const float[]){0, INFINITY, 0}, 0, &id, &error), error,
                       "token 1");
     const float none[] = {-INFINITY, -INFINITY, -INFINITY};
@@ -184,14 +190,17 @@ static void test_bad_settings(void **state) {
         SamplingSettings settings;
         const char *text;
     } cases[] = {
-        {{.temperature = -1, .top_p = 1}, "temperature"}, {{.temperature = NAN, .top_p = 1}, "temperature"},
-        {{.temperature = 1, .top_p = 0}, "top-p"},        {{.temperature = 1, .top_p = 1.5}, "top-p"},
+        {{.temperature = -1, .top_p = 1}, "temperature"},
+        {{.temperature = NAN, .top_p = 1}, "temperature"},
+        {{.temperature = 1, .top_p = 0}, "top-p"},
+        {{.temperature = 1, .top_p = 1.5}, "top-p"},
         {{.temperature = 1, .top_p = 1, .top_k = -1}, "top-k"},
         {{.temperature = 1, .top_p = 1, .min_p = 2}, "min-p"},
     };
     Error error;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        assert_fails_with(sampler_new(&cases[i].settings, 10, &error) != NULL, error, cases[i].text);
+        assert_fails_with(sampler_new(&cases[i].settings, 10, &error) != NULL, error,
+                          cases[i].text);
     assert_fails_with(sampler_new(&plain, 0, &error) != NULL, error, "vocabulary");
 }
 

@@ -1,4 +1,5 @@
-/* Streaming: whatever the cuts between tokens, the text is the same, valid, and ends at the stop string. */
+/* Streaming: whatever the cuts between tokens, the text is the same, valid, and ends at the stop
+ * string. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,17 +46,18 @@ static void check_all_cuts(const char *text, const char *const *stops, size_t st
 
 static void test_valid_text_passes(void **state) {
     (void)state;
-    check_all_cuts("a\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80z", NULL, 0, "a\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80z");
+    check_all_cuts("a\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80z", NULL, 0,
+                   "a\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80z");
     check_all_cuts("", NULL, 0, "");
 }
 
 static void test_invalid_bytes_are_replaced(void **state) {
     (void)state;
     check_all_cuts("a\xFFz", NULL, 0, "a" REPLACED "z");
-    check_all_cuts("\xE2\x82z", NULL, 0, REPLACED "z");                        /* cut off by another */
-    check_all_cuts("\xF0\x9F\x98", NULL, 0, REPLACED);                         /* cut off by the end */
-    check_all_cuts("\xC0\x80", NULL, 0, REPLACED REPLACED);                    /* overlong */
-    check_all_cuts("\xED\xA0\x80", NULL, 0, REPLACED REPLACED REPLACED);       /* surrogate */
+    check_all_cuts("\xE2\x82z", NULL, 0, REPLACED "z");                  /* cut off by another */
+    check_all_cuts("\xF0\x9F\x98", NULL, 0, REPLACED);                   /* cut off by the end */
+    check_all_cuts("\xC0\x80", NULL, 0, REPLACED REPLACED);              /* overlong */
+    check_all_cuts("\xED\xA0\x80", NULL, 0, REPLACED REPLACED REPLACED); /* surrogate */
     check_all_cuts("\xF4\x90\x80\x80", NULL, 0, REPLACED REPLACED REPLACED REPLACED);
     /* The example of Unicode 15, table 3-8. */
     check_all_cuts("\x61\xF1\x80\x80\xE1\x80\xC2\x62\x80\x63\x80\xBF\x64", NULL, 0,
@@ -74,7 +76,8 @@ static void test_nothing_is_held_longer_than_needed(void **state) {
     push(&stream, "E", 1, &out);
     assert_text(&out, "abc\xC3\xA9");
     push(&stream, "N.", 2, &out);
-    assert_text(&out, "abc\xC3\xA9" "EN.");
+    assert_text(&out, "abc\xC3\xA9"
+                      "EN.");
     assert_false(stream.stopped);
     finish(&stream, &out);
     bytes_free(&out);
@@ -93,7 +96,9 @@ static void test_stop_strings(void **state) {
     const char *const nested[] = {"abcd", "c", "bc"};
     check_all_cuts("xabcdef", nested, 3, "xa");
     /* A character that the stop string cuts off is broken. */
-    check_all_cuts("x\xC3" "aab", one, 1, "x" REPLACED);
+    check_all_cuts("x\xC3"
+                   "aab",
+                   one, 1, "x" REPLACED);
 }
 
 static void test_nothing_follows_a_stop(void **state) {
@@ -112,7 +117,8 @@ static void test_nothing_follows_a_stop(void **state) {
 /* Random bytes of the kinds that decide, in random pieces: the same as all at once, and valid. */
 static void test_random_bytes(void **state) {
     (void)state;
-    static const uint8_t kinds[] = {'a', 'b', 0x80, 0xBF, 0xC3, 0xE0, 0xE2, 0xED, 0xF0, 0xF4, 0x9F, 0xFF};
+    static const uint8_t kinds[] = {'a',  'b',  0x80, 0xBF, 0xC3, 0xE0,
+                                    0xE2, 0xED, 0xF0, 0xF4, 0x9F, 0xFF};
     const char *const stops[] = {"ab\x80", "bbb"};
     for (uint64_t round = 0; round < 5000; round++) {
         char text[24];
