@@ -184,13 +184,13 @@ static bool check_settings(const Dataset *dataset, const LoaderSettings *setting
 static bool allocate_ring(Loader *loader, Error *error) {
     size_t T = (size_t)loader->settings.sequence_length;
     size_t elements = (size_t)loader->settings.micro_batch * T, arrays = 3 * (size_t)loader->ring;
+    if (elements > SIZE_MAX / sizeof *loader->storage) return fail_memory(error, SIZE_MAX);
+    loader->storage = allocate(arrays, elements * sizeof *loader->storage, error);
+    if (!loader->storage) return false;
     loader->slots = allocate((size_t)loader->ring, sizeof *loader->slots, error);
     loader->segments = loader->slots ? allocate(T, sizeof *loader->segments, error) : NULL;
     loader->stretch = loader->segments ? allocate(T + 1, sizeof *loader->stretch, error) : NULL;
     if (!loader->stretch) return false;
-    if (elements > SIZE_MAX / sizeof *loader->storage) return fail_memory(error, SIZE_MAX);
-    loader->storage = allocate(arrays, elements * sizeof *loader->storage, error);
-    if (!loader->storage) return false;
     for (size_t i = 0; i < (size_t)loader->ring; i++) {
         int32_t *tokens = loader->storage + 3 * i * elements;
         loader->slots[i] = (Slot){.tokens = tokens,
