@@ -1,0 +1,72 @@
+# A run that is stopped, killed or planned otherwise ends with the same bits as one that was not.
+source "$(dirname "$0")/lib.sh"
+
+make_text() { # some structure to learn, some noise
+    awk 'BEGIN { srand(7); split("the a one some every no river house tree night old dark quiet runs sings waits falls near under over", w, " ");
+        for (line = 0; line < 6000; line++) { s = "";
+            for (i = 0; i < 9; i++) s = s w[int(rand() * 20) + 1] " ";
+            print s "." } }' >"$1"
+}
+
+sha() { sha256sum "$work/$1/checkpoints/step-$2/model.safetensors" | cut -d' ' -f1; }
+
+train() { # RUN OPTIONS...: a tiny model for 60 steps
+    local name=$1
+    shift
+    run 0 train --data "$work/data" --run-dir "$work/$name" --layers 2 --dim 32 --heads 2 --seq-len 32 \
+        --batch-tokens 256 --micro-batch 4 --steps 60 --seed 3 --eval-every 25 --sample-every 50 \
+        --checkpoint-every 10 --quiet "$@"
+}
+
+same() { # RUN: its last weights are those of the uninterrupted run
+    [[ $(sha "$1" 00000060) == "$whole" ]] || die "$1 ended with other weights"
+}
+
+make_text "$work/text.txt"
+run 0 tokenizer train --vocab 320 --pattern gpt4 --out "$work/tok" "$work/text.txt"
+run 0 data build --tokenizer "$work/tok/tokenizer.json" --out "$work/data" --split-on '\n' "$work/text.txt"
+
+train whole
+whole=$(sha whole 00000060)
+
+train again
+same again
+
+train stopped --stop-after 27
+[[ -d $work/stopped/checkpoints/step-00000027 ]] || die "no checkpoint where the run stopped"
+run 0 train --run-dir "$work/stopped" --resume --quiet
+same stopped
+
+for level in cheap mlp layer; do
+    train "recompute-$level" --recompute $level
+    same "recompute-$level"
+done
+
+# Killed at random moments until it is done.
+kills=0
+"$hearth" train --data "$work/data" --run-dir "$work/killed" --layers 2 --dim 32 --heads 2 --seq-len 32 \
+    --batch-tokens 256 --micro-batch 4 --steps 60 --seed 3 --eval-every 25 --checkpoint-every 5 --quiet \
+    2>/dev/null &
+for attempt in 1 2 3 4; do
+    while ! ls "$work/killed/checkpoints" 2>/dev/null | grep -q '^step-'; do
+        kill -0 $! 2>/dev/null || break
+        sleep 0.02
+    done
+    sleep 0.$((RANDOM % 5))
+    kill -9 $! 2>/dev/null && kills=$((kills + 1))
+    wait $! 2>/dev/null || true
+    [[ -d $work/killed/checkpoints/step-00000060 ]] && break
+    "$hearth" train --run-dir "$work/killed" --resume --quiet 2>/dev/null &
+done
+wait $! || run 0 train --run-dir "$work/killed" --resume --quiet
+same killed
+echo "killed $kills times"
+
+# A signal ends a run cleanly, and it goes on.
+"$hearth" train --data "$work/data" --run-dir "$work/signalled" --layers 2 --dim 32 --heads 2 --seq-len 32 \
+    --batch-tokens 256 --micro-batch 4 --steps 60 --seed 3 --checkpoint-every 10 2>"$work/err" &
+while ! grep -q '^step' "$work/err"; do kill -0 $! || die "the run ended before its first step"; sleep 0.02; done
+kill -TERM $!
+wait $! || die "SIGTERM must end with status 0"
+run 0 train --run-dir "$work/signalled" --resume --quiet
+same signalled
