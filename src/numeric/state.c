@@ -81,12 +81,14 @@ void state_quantize(uint8_t *codes, const float *values, float absmax, int64_t c
         memset(codes, code->zero, (size_t)count);
         return;
     }
+    float relative[STATE_BLOCK];
+#pragma omp simd
+    for (int64_t i = 0; i < count; i++) relative[i] = values[i] / absmax;
     for (int64_t i = 0; i < count; i++) {
-        float x = values[i] / absmax;
         uint32_t bits;
-        memcpy(&bits, &x, sizeof bits);
+        memcpy(&bits, &relative[i], sizeof bits);
         uint8_t smallest = code->smallest[bits >> 16];
-        codes[i] = (uint8_t)(smallest + (x > code->borders[smallest]));
+        codes[i] = (uint8_t)(smallest + (relative[i] > code->borders[smallest]));
     }
 }
 

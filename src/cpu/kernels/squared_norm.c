@@ -2,22 +2,26 @@
  * order of addition is the same everywhere, so all instances give the same bits. */
 #include "cpu/kernels/instance.h"
 
-enum { BLOCKS = 256, LANES = 16 };
+/* LANES running sums, in as many registers as that takes */
+enum { BLOCKS = 256, LANES = 16, WIDTH = W / 2, REGISTERS = LANES / WIDTH };
 
-typedef float Numbers __attribute__((vector_size(LANES * sizeof(float))));
-typedef double Sums __attribute__((vector_size(LANES * sizeof(double))));
+typedef float Singles __attribute__((vector_size(WIDTH * sizeof(float))));
+typedef double Doubles __attribute__((vector_size(WIDTH * sizeof(double))));
 
 static double sum_block(const float *x, int64_t n) {
-    Sums sums = {0};
+    Doubles sums[REGISTERS] = {{0}};
     int64_t i = 0;
     for (; i + LANES <= n; i += LANES) {
-        Numbers numbers;
-        memcpy(&numbers, x + i, sizeof numbers);
-        Sums wide = __builtin_convertvector(numbers, Sums);
-        sums += wide * wide;
+#pragma GCC unroll 8
+        for (int part = 0; part < REGISTERS; part++) {
+            Singles singles;
+            memcpy(&singles, x + i + part * WIDTH, sizeof singles);
+            Doubles wide = __builtin_convertvector(singles, Doubles);
+            sums[part] += wide * wide;
+        }
     }
     double total = 0;
-    for (int lane = 0; lane < LANES; lane++) total += sums[lane];
+    for (int lane = 0; lane < LANES; lane++) total += sums[lane / WIDTH][lane % WIDTH];
     for (; i < n; i++) total += (double)x[i] * (double)x[i];
     return total;
 }
