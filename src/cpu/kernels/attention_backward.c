@@ -79,7 +79,7 @@ static void pack_keys(const Group *group, const Arguments *args, int64_t block) 
     const int64_t rows = block_rows(layout, block), at = block * layout->along;
     const Storage *k = args->qkv + (group->b * shape.T + block * BLOCK) * layout->stride +
                        (shape.H + group->kv) * shape.D;
-    Unit across[BLOCK * MAX_D];
+    _Alignas(64) Unit across[BLOCK * MAX_D];
     pack_along(group->k_left + at, k, layout->stride, rows, BLOCK, shape.D);
     pack_along(group->v_left + at, k + shape.KV * shape.D, layout->stride, rows, BLOCK, shape.D);
     pack_across(across, layout->D_padded, k, layout->stride, rows, BLOCK, shape.D);
@@ -91,7 +91,7 @@ static void pack_keys(const Group *group, const Arguments *args, int64_t block) 
 static void pack_right(Unit *right, Unit *across, const Storage *x, int64_t stride, int64_t rows,
                        const Layout *layout) {
     const int64_t D = layout->shape.D;
-    Unit along[BLOCK * MAX_D];
+    _Alignas(64) Unit along[BLOCK * MAX_D];
     pack_along(along, x, stride, rows, BLOCK, D);
     transpose(right, BLOCK, along, D / UNIT, BLOCK, D / UNIT);
     pack_across(across, layout->D_padded, x, stride, rows, BLOCK, D);
@@ -138,9 +138,9 @@ static void pack_block(const Group *group, const Arguments *args, int64_t block)
 
 /* The weights and the gradient of the scores, packed for the products that follow. */
 typedef struct Tile {
-    Unit weights[BLOCK][BLOCK / UNIT];       /* left factor summed over queries, [keys] */
-    Unit dscores[BLOCK][BLOCK / UNIT];       /* the same */
-    Unit dscores_right[BLOCK / UNIT][BLOCK]; /* right factor summed over keys, [queries] */
+    _Alignas(64) Unit weights[BLOCK][BLOCK / UNIT]; /* left factor summed over queries, [keys] */
+    Unit dscores[BLOCK][BLOCK / UNIT];              /* the same */
+    Unit dscores_right[BLOCK / UNIT][BLOCK];        /* right factor summed over keys, [queries] */
 } Tile;
 
 /* From scores and dO V' to a tile. */
@@ -167,12 +167,13 @@ static void tile_gradient(Tile *tile, float (*scores)[BLOCK], float (*dweights)[
 static void compute_tile(Tile *tile, const Group *group, const Layout *layout, int64_t query,
                          int64_t key_block) {
     const int64_t k = layout->shape.D / UNIT, keys = key_block * layout->along;
+    const int64_t queries = query * layout->along;
     const View *view = &group->views[query % layout->blocks];
-    float scores[BLOCK][BLOCK] = {{0}}, dweights[BLOCK][BLOCK] = {{0}};
-    product(scores[0], BLOCK, group->k_left + keys, k, group->q_right + query * layout->along,
-            BLOCK, BLOCK, BLOCK, k);
-    product(dweights[0], BLOCK, group->v_left + keys, k, group->dout_right + query * layout->along,
-            BLOCK, BLOCK, BLOCK, k);
+    _Alignas(64) float scores[BLOCK][BLOCK], dweights[BLOCK][BLOCK];
+    product(scores[0], BLOCK, (Factor){group->k_left + keys, k},
+            (Factor){group->q_right + queries, BLOCK}, BLOCK, BLOCK, k, false);
+    product(dweights[0], BLOCK, (Factor){group->v_left + keys, k},
+            (Factor){group->dout_right + queries, BLOCK}, BLOCK, BLOCK, k, false);
     if (!view_sees_all(view, key_block)) mask_block(scores, view, key_block);
     tile_gradient(tile, scores, dweights, group->lse + query * BLOCK, group->delta + query * BLOCK,
                   layout->shape.scale * log2_e);
@@ -181,8 +182,9 @@ static void compute_tile(Tile *tile, const Group *group, const Layout *layout, i
 static void add_dq(const Group *group, const Tile *tile, const Layout *layout, int64_t query,
                    int64_t key_block) {
     const int64_t D = layout->shape.D;
-    product(group->dq + query * D * BLOCK, BLOCK, group->k_left_keys + key_block * layout->along,
-            BLOCK / UNIT, tile->dscores_right[0], BLOCK, D, BLOCK, BLOCK / UNIT);
+    const Factor keys = {group->k_left_keys + key_block * layout->along, BLOCK / UNIT};
+    product(group->dq + query * D * BLOCK, BLOCK, keys, (Factor){tile->dscores_right[0], BLOCK}, D,
+            BLOCK, BLOCK / UNIT, true);
 }
 
 /* ---- the schedules' pieces ---- */
@@ -193,17 +195,18 @@ static void key_block_gradient(const Group *group, const Arguments *args, int64_
     const Layout *layout = &args->layout;
     const AttentionShape shape = layout->shape;
     const int64_t padded = layout->D_padded, blocks = layout->blocks;
-    float dk[BLOCK * MAX_D], dv[BLOCK * MAX_D];
+    _Alignas(64) float dk[BLOCK * MAX_D], dv[BLOCK * MAX_D];
     memset(dk, 0, (size_t)(BLOCK * padded) * sizeof *dk);
     memset(dv, 0, (size_t)(BLOCK * padded) * sizeof *dv);
     Tile tile;
     for (int64_t query = 0; query < layout->group * blocks; query++) {
         if (!view_sees(&group->views[query % blocks], key_block)) continue;
         compute_tile(&tile, group, layout, query, key_block);
-        product(dv, padded, tile.weights[0], BLOCK / UNIT,
-                group->dout_rows + query * layout->across, padded, BLOCK, padded, BLOCK / UNIT);
-        product(dk, padded, tile.dscores[0], BLOCK / UNIT, group->q_rows + query * layout->across,
-                padded, BLOCK, padded, BLOCK / UNIT);
+        const int64_t at = query * layout->across;
+        product(dv, padded, (Factor){tile.weights[0], BLOCK / UNIT},
+                (Factor){group->dout_rows + at, padded}, BLOCK, padded, BLOCK / UNIT, true);
+        product(dk, padded, (Factor){tile.dscores[0], BLOCK / UNIT},
+                (Factor){group->q_rows + at, padded}, BLOCK, padded, BLOCK / UNIT, true);
         if (with_dq) add_dq(group, &tile, layout, query, key_block);
     }
     const int64_t rows = block_rows(layout, key_block);
@@ -223,7 +226,7 @@ static void write_dq(const Group *group, const Arguments *args, int64_t query) {
     const AttentionShape shape = layout->shape;
     const int64_t block = query % layout->blocks;
     const int64_t h = group->kv * layout->group + query / layout->blocks;
-    float rows[BLOCK][MAX_D];
+    _Alignas(64) float rows[BLOCK][MAX_D];
     transpose((Unit *)rows, MAX_D, (const Unit *)(group->dq + query * shape.D * BLOCK), BLOCK,
               shape.D, BLOCK);
     write_rows(args->dqkv + (group->b * shape.T + block * BLOCK) * layout->stride + h * shape.D,

@@ -21,7 +21,7 @@ static void pack_block(Packed packed, const Layout *layout, const Storage *qkv, 
     int64_t b = index / shape.KV, kv = index % shape.KV, rows = block_rows(layout, block);
     const Storage *k =
         qkv + (b * shape.T + block * BLOCK) * layout->stride + (shape.H + kv) * shape.D;
-    Unit across[BLOCK * MAX_D];
+    _Alignas(64) Unit across[BLOCK * MAX_D];
     pack_along(packed.keys + block * layout->along, k, layout->stride, rows, BLOCK, shape.D);
     pack_across(across, layout->D_padded, k + shape.KV * shape.D, layout->stride, rows, BLOCK,
                 shape.D);
@@ -32,7 +32,7 @@ static void pack_block(Packed packed, const Layout *layout, const Storage *qkv, 
 /* The state of a block of queries: the largest score before scaling, the sum of the weights so far.
  */
 typedef struct Softmax {
-    float largest[BLOCK], sum[BLOCK], correction[BLOCK];
+    _Alignas(64) float largest[BLOCK], sum[BLOCK], correction[BLOCK];
 } Softmax;
 
 /* Takes in a block of scores. Returns whether the output so far must be multiplied by `correction`.
@@ -91,16 +91,16 @@ static void attend(float (*out)[BLOCK], Softmax *softmax, const Unit *q, Packed 
                    const Layout *layout, const View *view) {
     const int64_t D = layout->shape.D, last = view->start / BLOCK;
     const float scale = layout->shape.scale * log2_e;
+    _Alignas(64) float scores[BLOCK][BLOCK];
+    _Alignas(64) Unit weights[BLOCK / UNIT][BLOCK];
     for (int64_t block = view->from / BLOCK; block <= last; block++) {
-        float scores[BLOCK][BLOCK] = {{0}};
-        Unit weights[BLOCK / UNIT][BLOCK];
-        product(scores[0], BLOCK, packed.keys + block * layout->along, D / UNIT, q, BLOCK, BLOCK,
-                BLOCK, D / UNIT);
+        const Factor keys = {packed.keys + block * layout->along, D / UNIT};
+        const Factor values = {packed.values + block * layout->along, BLOCK / UNIT};
+        product(scores[0], BLOCK, keys, (Factor){q, BLOCK}, BLOCK, BLOCK, D / UNIT, false);
         if (!view_sees_all(view, block)) mask_block(scores, view, block);
         if (softmax_largest(softmax, scores, scale)) rescale(out, softmax->correction, D);
         softmax_weights(softmax, weights, scores, scale);
-        product(out[0], BLOCK, packed.values + block * layout->along, BLOCK / UNIT, weights[0],
-                BLOCK, D, BLOCK, BLOCK / UNIT);
+        product(out[0], BLOCK, values, (Factor){weights[0], BLOCK}, D, BLOCK, BLOCK / UNIT, true);
     }
 }
 
@@ -110,8 +110,8 @@ static void forward_block(Storage *out, float *lse, const Storage *qkv,
     const AttentionShape shape = layout->shape;
     const int64_t D = shape.D, start = b * shape.T + block * BLOCK,
                   rows = block_rows(layout, block);
-    Unit along[BLOCK * MAX_D], q[BLOCK * MAX_D];
-    float result[MAX_D][BLOCK], transposed[BLOCK][MAX_D];
+    _Alignas(64) Unit along[BLOCK * MAX_D], q[BLOCK * MAX_D];
+    _Alignas(64) float result[MAX_D][BLOCK], transposed[BLOCK][MAX_D];
     pack_along(along, qkv + start * layout->stride + h * D, layout->stride, rows, BLOCK, D);
     transpose(q, BLOCK, along, D / UNIT, BLOCK, D / UNIT);
 
@@ -121,7 +121,7 @@ static void forward_block(Storage *out, float *lse, const Storage *qkv,
     View view = attention_view(shape, document_start ? document_start + b * shape.T : NULL, block);
     attend(result, &softmax, q, packed, layout, &view);
 
-    float reciprocal[BLOCK];
+    _Alignas(64) float reciprocal[BLOCK];
     for (int i = 0; i < BLOCK; i++) reciprocal[i] = 1 / softmax.sum[i];
     rescale(result, reciprocal, D);
     transpose((Unit *)transposed, MAX_D, (Unit *)result, BLOCK, D, BLOCK);

@@ -30,9 +30,10 @@ static inline vfloat dot(vfloat sum, vunit a, vunit b) {
 /* Rounds lane i of UNIT vectors, which follow each other in the summed index, to unit i. */
 static inline vunit units_across(const vfloat x[UNIT]) {
 #if DOT_BF16
-    __m512i first = _mm512_cvtepu16_epi32((__m256i)_mm512_cvtneps_pbh((__m512)x[0]));
-    __m512i second = _mm512_cvtepu16_epi32((__m256i)_mm512_cvtneps_pbh((__m512)x[1]));
-    return (vunit)_mm512_or_si512(first, _mm512_slli_epi32(second, 16));
+    const vunit lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    const vunit halves = lane | (lane + W) << 16; /* unit i: numbers i and W + i of `both` */
+    const __m512i both = (__m512i)_mm512_cvtne2ps_pbh((__m512)x[1], (__m512)x[0]);
+    return (vunit)_mm512_permutexvar_epi16((__m512i)halves, both);
 #else
     return (vunit)x[0];
 #endif
