@@ -1,0 +1,161 @@
+/* Plans: what is laid out does not collide, fits what was given, and is the same every time. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cpu/backend.h"
+#include "support.h"
+#include "train/step_plan.h"
+
+static TrainSettings settings_of(const char *model, int64_t T, int64_t rows) {
+    Error error;
+    TrainSettings settings = {.storage = DTYPE_BF16, .steps = 100, .batch_tokens = T * rows, .recompute = -1,
+                              .optimizer_state = -1, .eval_every = 10, .sample_every = 10,
+                              .adamw = {.beta1 = 0.9f, .beta2 = 0.95f}};
+    assert_done(model_config_load(&settings.model, model, &error), error);
+    settings.model.vocab = model_preset_vocab(model);
+    settings.model.sequence_length = T;
+    return settings;
+}
+
+static StepPlan plan_of(const TrainSettings *settings) {
+    Error error;
+    StepPlan plan;
+    Device device;
+    assert_done(backend_cpu.describe(&device, settings->storage, &error), error);
+    device.memory = (int64_t)64 << 30;
+    assert_done(step_plan_make(&plan, settings, &backend_cpu, &device, &error), error);
+    return plan;
+}
+
+typedef struct Life {
+    int first, last;
+} Life;
+
+static void use(Life *lives, Operand operand, int when) {
+    if (operand.buffer < 0) return;
+    Life *life = &lives[operand.buffer];
+    if (life->first < 0) life->first = when;
+    life->last = when;
+}
+
+/* Lives from first to last use, worked out here anew. */
+static Life *find_lives(const Program *program) {
+    Life *lives = test_calloc((size_t)program->buffer_count, sizeof *lives);
+    for (int b = 0; b < program->buffer_count; b++) lives[b] = (Life){-1, -1};
+    for (int o = 0; o < program->operation_count; o++) {
+        const Operation *operation = &program->operations[o];
+        for (int i = 0; i < OPERATION_INPUTS; i++) use(lives, operation->inputs[i], o);
+        for (int i = 0; i < OPERATION_OUTPUTS; i++) use(lives, operation->outputs[i], o);
+        use(lives, operation->workspace, o);
+    }
+    for (int b = 0; b < program->buffer_count; b++) {
+        if (program->buffers[b].kind < BUFFER_CACHE) lives[b] = (Life){0, program->operation_count};
+        if (program->buffers[b].kind == BUFFER_CACHE)
+            lives[b] = (Life){program->sections[SECTION_PREFILL].first, program->operation_count};
+    }
+    return lives;
+}
+
+/* Buffers that live together have memory of their own; only an operation that works in place may hand its
+ * input's memory on to its output. */
+static void assert_no_collision(const Program *program) {
+    Life *lives = find_lives(program);
+    for (int a = 0; a < program->buffer_count; a++)
+        for (int b = 0; b < program->buffer_count; b++) {
+            const Buffer *left = &program->buffers[a], *right = &program->buffers[b];
+            if (a == b || lives[a].first < 0 || lives[b].first < 0 || lives[a].first > lives[b].first) continue;
+            if (lives[a].last < lives[b].first) continue;
+            if (left->offset + buffer_bytes(left) <= right->offset ||
+                right->offset + buffer_bytes(right) <= left->offset)
+                continue;
+            bool handed_on = lives[a].last == lives[b].first && left->offset == right->offset &&
+                             buffer_bytes(left) == buffer_bytes(right) && a != b &&
+                             program->operations[lives[b].first].outputs[0].buffer == b;
+            if (!handed_on) fail_msg("%s and %s live together in the same memory", left->name, right->name);
+        }
+    for (int b = 0; b < program->buffer_count; b++)
+        assert_true(program->buffers[b].offset >= 0 &&
+                    program->buffers[b].offset + buffer_bytes(&program->buffers[b]) <= program->arena_bytes);
+    test_free(lives);
+}
+
+static void test_buffers_never_collide(void **state) {
+    (void)state;
+    TrainSettings settings = settings_of("llama-15m", 256, 32);
+    for (int recompute = RECOMPUTE_NONE; recompute <= RECOMPUTE_LAYER; recompute++) {
+        settings.recompute = recompute;
+        settings.storage = recompute % 2 ? DTYPE_F32 : DTYPE_BF16;
+        StepPlan plan = plan_of(&settings);
+        assert_no_collision(&plan.program);
+        step_plan_free(&plan);
+    }
+}
+
+static void test_table_adds_up(void **state) {
+    (void)state;
+    TrainSettings settings = settings_of("llama-42m", 512, 16);
+    StepPlan plan = plan_of(&settings);
+    int64_t sum = 0;
+    for (int kind = 0; kind < BUFFER_KINDS; kind++) sum += plan.program.kind_bytes[kind];
+    assert_true(sum == plan.program.arena_bytes);
+    step_plan_free(&plan);
+}
+
+static void test_large_model_fits_small_memory(void **state) {
+    (void)state;
+    TrainSettings settings = settings_of("llama-977m", 4096, 8);
+    settings.memory = (int64_t)16 << 30;
+    StepPlan plan = plan_of(&settings);
+    assert_true(step_plan_peak(&plan) <= settings.memory);
+    assert_true(plan.plan.choice.state != STATE_FP32); /* 16 bytes a parameter alone would be 15.6 GB */
+    assert_no_collision(&plan.program);
+    step_plan_free(&plan);
+}
+
+static void test_less_memory_means_more_recompute_then_refusal(void **state) {
+    (void)state;
+    TrainSettings settings = settings_of("llama-15m", 1024, 8);
+    settings.micro_batch = 8;
+    StepPlan plenty = plan_of(&settings);
+    assert_int_equal(plenty.plan.choice.recompute, RECOMPUTE_NONE);
+    settings.memory = step_plan_peak(&plenty) * 3 / 4;
+    StepPlan tight = plan_of(&settings);
+    assert_true(tight.plan.choice.recompute > RECOMPUTE_NONE);
+    assert_true(step_plan_peak(&tight) <= settings.memory);
+    assert_true(tight.plan.seconds > plenty.plan.seconds);
+    step_plan_free(&plenty);
+    step_plan_free(&tight);
+
+    Error error;
+    Device device;
+    StepPlan none;
+    assert_done(backend_cpu.describe(&device, settings.storage, &error), error);
+    settings.memory = 100 << 20;
+    assert_fails_with(step_plan_make(&none, &settings, &backend_cpu, &device, &error), error, "--memory");
+}
+
+static void test_micro_batch_does_not_depend_on_recompute(void **state) {
+    (void)state;
+    TrainSettings settings = settings_of("llama-110m", 1024, 32);
+    int64_t micro_batch = 0, chunk = 0;
+    for (int recompute = RECOMPUTE_NONE; recompute <= RECOMPUTE_LAYER; recompute++) {
+        settings.recompute = recompute;
+        StepPlan plan = plan_of(&settings);
+        if (recompute == RECOMPUTE_NONE)
+            micro_batch = plan.plan.choice.micro_batch, chunk = plan.plan.choice.logit_chunk;
+        assert_int_equal(plan.plan.choice.micro_batch, micro_batch);
+        assert_int_equal(plan.plan.choice.logit_chunk, chunk);
+        step_plan_free(&plan);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_buffers_never_collide),
+        cmocka_unit_test(test_table_adds_up),
+        cmocka_unit_test(test_large_model_fits_small_memory),
+        cmocka_unit_test(test_less_memory_means_more_recompute_then_refusal),
+        cmocka_unit_test(test_micro_batch_does_not_depend_on_recompute),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
