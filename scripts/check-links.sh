@@ -8,5 +8,5 @@ while IFS= read -r page; do
         path=$(dirname "$page")/${link%%#*}
         [[ -e $path ]] || { echo "$page: $link leads nowhere"; broken=1; }
     done < <(grep -o '](\([^)]*\))' "$page" | sed 's/^](//; s/)$//' | grep -v -E '^(https?:|#)')
-done < <(git ls-files --cached --others --exclude-standard '*.md')
+done < <(find . -name '*.md' -not -path './build*' -not -path './runs/*')
 exit $broken
