@@ -70,23 +70,30 @@ static bool is_blank(const Bytes *line) {
     return true;
 }
 
+/* The string of a line, or none for a blank line. */
+static bool parse_line(LinesFile *file, Error *error) {
+    const Bytes *line = &file->line;
+    bool marked = file->line_number == 1 && line->size >= 3 &&
+                  !memcmp(line->data, "\xEF\xBB\xBF", 3); /* by a byte order mark */
+    size_t skipped = marked ? 3 : 0;
+    file->text.size = 0;
+    if (is_blank(line) || json_line_string(line->data + skipped, line->size - skipped, file->field,
+                                           &file->text, error))
+        return true;
+    return fail_within(error, "%s:%lld", stream_name(file->stream), (long long)file->line_number);
+}
+
 static ReadResult next_lines(void *state, Piece *piece, Error *error) {
     LinesFile *file = state;
     bool begins = file->given == file->text.size;
     if (begins) {
-        bool more;
+        file->given = 0;
         do {
+            bool more;
             if (!read_line(file, &more, error)) return READ_FAILED;
             if (!more) return READ_END;
-        } while (is_blank(&file->line));
-        size_t mark = file->line_number == 1 && file->line.size >= 3 &&
-                      !memcmp(file->line.data, "\xEF\xBB\xBF", 3) ? 3 : 0; /* a byte order mark */
-        if (!json_line_string(file->line.data + mark, file->line.size - mark, file->field, &file->text,
-                              error)) {
-            fail_within(error, "%s:%lld", stream_name(file->stream), (long long)file->line_number);
-            return READ_FAILED;
-        }
-        file->given = 0;
+            if (!parse_line(file, error)) return READ_FAILED;
+        } while (!file->text.size);
     }
     const uint8_t *text = file->text.data + file->given;
     size_t size = piece_size(text, file->text.size - file->given);

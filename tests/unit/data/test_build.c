@@ -196,6 +196,36 @@ static void test_single_document(void **state) {
     dataset_free(dataset);
 }
 
+/* Where a long text is cut into pieces does not show in its tokens. */
+static void test_pieces_do_not_matter(void **state) {
+    (void)state;
+    const char *input = shared_data("text/tinyshakespeare.txt");
+    const char *path = shared_data("tokenizer/gpt2");
+    if (!input || !path) skip();
+    Error error;
+    Bytes text = {0};
+    Tokens whole = {0};
+    Tokenizer *tokenizer = tokenizer_open(path, &error);
+    assert_done(tokenizer, error);
+    assert_done(file_read(input, 1 << 24, &text, &error), error);
+    assert_true(text.size > READER_PIECE);
+    assert_done(tokenizer_encode(tokenizer, text.data, text.size, false, &whole, &error), error);
+    BuildSettings settings = settings_for("pieces");
+    settings.validation_fraction = 0;
+    settings.shard_tokens = 100000;
+    Dataset *dataset = build(tokenizer, input, settings);
+    int64_t count = dataset_tokens(dataset, SPLIT_TRAIN) - 1;
+    assert_int_equal(count, whole.count);
+    uint32_t *tokens = test_malloc((size_t)count * sizeof *tokens);
+    assert_done(dataset_read(dataset, SPLIT_TRAIN, 1, count, tokens, &error), error);
+    assert_memory_equal(tokens, whole.ids, (size_t)count * sizeof *tokens);
+    test_free(tokens);
+    dataset_free(dataset);
+    tokens_free(&whole);
+    bytes_free(&text);
+    tokenizer_free(tokenizer);
+}
+
 static void test_bytes_are_kept(void **state) {
     (void)state;
     static const char odd[] = "a\xFF\xC3(\x01\r\n <|endoftext|>\xF0\x9F";
@@ -334,6 +364,7 @@ int main(void) {
         cmocka_unit_test(test_threads_do_not_matter),
         cmocka_unit_test(test_validation_is_never_empty),
         cmocka_unit_test(test_single_document),
+        cmocka_unit_test(test_pieces_do_not_matter),
         cmocka_unit_test(test_bytes_are_kept),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_every_failure_keeps_the_old_dataset),
