@@ -49,30 +49,30 @@ static bool pack_documents(Packer *packer, Error *error) {
     return true;
 }
 
-/* Best fit's buffer: keys length << 32 | document, sorted, so that of equally long documents the first
- * to arrive comes first. */
+/* Best fit's buffer: keys length << 32 | ~document, the largest first. So of equally long documents the
+ * first to arrive comes first, and the short ones, which come and go, move little. */
 typedef struct Buffer {
     uint64_t keys[BESTFIT_BUFFER];
     int count;
 } Buffer;
 
 static uint64_t buffer_key(int64_t length, int64_t document) {
-    return (uint64_t)(length < UINT32_MAX ? length : UINT32_MAX) << 32 | (uint64_t)document;
+    return (uint64_t)(length < INT32_MAX ? length : INT32_MAX) << 32 | (uint32_t)~document;
 }
 
-/* How many keys are below `key`. */
-static int buffer_rank(const Buffer *buffer, uint64_t key) {
+/* The place of the first key that is below `key`. */
+static int buffer_find(const Buffer *buffer, uint64_t key) {
     int low = 0, high = buffer->count;
     while (low < high) {
         int middle = (low + high) / 2;
-        if (buffer->keys[middle] < key) low = middle + 1;
+        if (buffer->keys[middle] >= key) low = middle + 1;
         else high = middle;
     }
     return low;
 }
 
 static void buffer_insert(Buffer *buffer, uint64_t key) {
-    int at = buffer_rank(buffer, key);
+    int at = buffer_find(buffer, key);
     memmove(buffer->keys + at + 1, buffer->keys + at, (size_t)(buffer->count - at) * sizeof key);
     buffer->keys[at] = key;
     buffer->count++;
@@ -80,8 +80,8 @@ static void buffer_insert(Buffer *buffer, uint64_t key) {
 
 /* Takes the first of the longest documents within `space`, else the first of the shortest. */
 static uint64_t buffer_take(Buffer *buffer, int64_t space) {
-    int fitting = buffer_rank(buffer, buffer_key(space + 1, 0)), at = 0;
-    if (fitting) at = buffer_rank(buffer, buffer->keys[fitting - 1] >> 32 << 32);
+    int64_t shortest = (int64_t)(buffer->keys[buffer->count - 1] >> 32);
+    int at = buffer_find(buffer, (uint64_t)((shortest > space ? shortest : space) + 1) << 32);
     uint64_t key = buffer->keys[at];
     buffer->count--;
     memmove(buffer->keys + at, buffer->keys + at + 1, (size_t)(buffer->count - at) * sizeof key);
@@ -105,7 +105,7 @@ static bool pack_bestfit(Packer *packer, Error *error) {
             if (!add_row(packer, taken, error)) return false;
         }
         uint64_t key = buffer_take(&buffer, space);
-        packer->chosen[taken++] = (uint32_t)key;
+        packer->chosen[taken++] = ~(uint32_t)key;
         space -= (int64_t)(key >> 32);
     }
     packer->first[packer->rows] = taken;
