@@ -30,8 +30,7 @@ static bool print_ids(const char *name, const Tokens *tokens, Error *error) {
         fputs(", \"ids\": [", stdout);
     }
     const char *between = options_json() ? ", " : " ";
-    for (size_t i = 0; i < tokens->count; i++)
-        printf("%s%u", i ? between : "", tokens->ids[i]);
+    for (size_t i = 0; i < tokens->count; i++) printf("%s%u", i ? between : "", tokens->ids[i]);
     fputs(options_json() ? "]}\n" : "\n", stdout);
     json_decref(file);
     if (fflush(stdout) || ferror(stdout)) return fail_errno(error, "cannot write the ids");
@@ -55,9 +54,15 @@ static int run_encode(int argc, char **argv) {
     const char *path = NULL;
     bool specials = false;
     Option options[] = {
-        {.name = "tokenizer", .kind = OPTION_TEXT, .value = &path, .argument = "FILE", .help = "the tokenizer"},
-        {.name = "find-specials", .kind = OPTION_FLAG, .value = &specials, .help =
-         "special tokens spelled out in the text become their ids"},
+        {.name = "tokenizer",
+         .kind = OPTION_TEXT,
+         .value = &path,
+         .argument = "FILE",
+         .help = "the tokenizer"},
+        {.name = "find-specials",
+         .kind = OPTION_FLAG,
+         .value = &specials,
+         .help = "special tokens spelled out in the text become their ids"},
         {0},
     };
     Error error;
@@ -98,8 +103,9 @@ static bool parse_ids(const Bytes *text, Tokens *tokens, Error *error) {
         errno = 0;
         unsigned long id = strtoul(at, &end, 10);
         if (end == at || *at == '-' || errno || id > UINT32_MAX)
-            return fail(error, "'%.20s' is not a token id", at);
-        if (!reserve(&tokens->ids, &tokens->capacity, tokens->count + 1, sizeof *tokens->ids, error))
+            return fail(error, "'%.*s' is not a token id", (int)strcspn(at, " \n\t,"), at);
+        if (!reserve(&tokens->ids, &tokens->capacity, tokens->count + 1, sizeof *tokens->ids,
+                     error))
             return false;
         tokens->ids[tokens->count++] = (uint32_t)id;
         at = end;
@@ -113,9 +119,11 @@ static bool print_text(const Bytes *text, Error *error) {
     if (!options_json()) {
         fwrite(text->data, 1, text->size, stdout);
     } else {
-        json_t *root = json_pack("{ss%}", "text", text->size ? (const char *)text->data : "", text->size);
-        if (!root) return fail(error, "the ids stand for bytes that are not UTF-8, which JSON cannot "
-                                      "hold; leave out --json");
+        json_t *root =
+            json_pack("{ss%}", "text", text->size ? (const char *)text->data : "", text->size);
+        if (!root)
+            return fail(error, "the ids stand for bytes that are not UTF-8, which JSON cannot "
+                               "hold; leave out --json");
         json_dumpf(root, stdout, 0);
         putchar('\n');
         json_decref(root);
@@ -126,14 +134,22 @@ static bool print_text(const Bytes *text, Error *error) {
 
 static int run_decode(int argc, char **argv) {
     const char *path = NULL;
-    Option options[] = {{.name = "tokenizer", .kind = OPTION_TEXT, .value = &path, .argument = "FILE", .help = "the tokenizer"}, {0}};
+    Option options[] = {{.name = "tokenizer",
+                         .kind = OPTION_TEXT,
+                         .value = &path,
+                         .argument = "FILE",
+                         .help = "the tokenizer"},
+                        {0}};
     Error error;
     int count;
     ParseResult parsed = options_parse(&decode_command, options, argc, argv, &count);
     if (parsed != PARSE_RUN) return parsed == PARSE_WRONG ? EXIT_USAGE : EXIT_SUCCESS;
     if (!path || count) {
-        fail(&error, path ? "ids come from standard input, not from '%s'" : "--tokenizer FILE is "
-             "needed", argv[0]);
+        fail(&error,
+             path ? "ids come from standard input, not from '%s'"
+                  : "--tokenizer FILE is "
+                    "needed",
+             argv[0]);
         return command_misused(&decode_command, &error);
     }
     Bytes input = {0}, text = {0};

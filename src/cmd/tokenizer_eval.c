@@ -91,8 +91,10 @@ static bool tally_all(Tokenizer *const *tokenizers, char **inputs, int count, Er
         Tally tally = {0};
         done = tally_input(tokenizers, inputs[i], &tally, error);
         if (!done) break;
-        if (options_json()) json_array_append_new(rows, tally_json(inputs[i], &tally, compared));
-        else print_tally(inputs[i], &tally, compared);
+        if (options_json())
+            json_array_append_new(rows, tally_json(inputs[i], &tally, compared));
+        else
+            print_tally(inputs[i], &tally, compared);
         total.bytes += tally.bytes;
         for (int j = 0; j < COMPARED; j++) total.tokens[j] += tally.tokens[j];
     }
@@ -111,8 +113,16 @@ static bool tally_all(Tokenizer *const *tokenizers, char **inputs, int count, Er
 int tokenizer_eval(int argc, char **argv) {
     const char *paths[COMPARED] = {0};
     Option options[] = {
-        {.name = "tokenizer", .kind = OPTION_TEXT, .value = &paths[0], .argument = "FILE", .help = "the tokenizer"},
-        {.name = "compare", .kind = OPTION_TEXT, .value = &paths[1], .argument = "FILE", .help = "another one to set beside it"},
+        {.name = "tokenizer",
+         .kind = OPTION_TEXT,
+         .value = &paths[0],
+         .argument = "FILE",
+         .help = "the tokenizer"},
+        {.name = "compare",
+         .kind = OPTION_TEXT,
+         .value = &paths[1],
+         .argument = "FILE",
+         .help = "another one to set beside it"},
         {0},
     };
     Error error;

@@ -17,9 +17,9 @@ static const Command train_command = {
     .usage = "hearth tokenizer train --vocab N --out DIR [options] FILES...",
     .details =
         "FILES are .txt or .jsonl, also .gz or .zst, directories, glob patterns, or - for stdin.\n"
-        "Plain text files named one by one are one text, as 'cat' would join them. The same text\n"
-        "gives the same tokenizer whatever the number of files or threads. DIR gets tokenizer.json\n"
-        "and tokenizer_config.json, which transformers' AutoTokenizer reads too.\n\n"
+        "Plain text files named one by one are one text, as 'cat' would join them. The same\n"
+        "text gives the same tokenizer whatever the number of files or threads. DIR gets\n"
+        "tokenizer.json and tokenizer_config.json, which transformers' AutoTokenizer reads too.\n\n"
         "Example:\n"
         "  hearth tokenizer train --vocab 32768 --pattern gpt4 --out tokenizer corpus.txt\n"
         "  hearth tokenizer eval --tokenizer tokenizer held-out.txt",
@@ -83,7 +83,8 @@ static Tokenizer *train(const TrainOptions *options, char **inputs, int count, i
     Reader *reader =
         trainer ? reader_open((const char *const *)inputs, count, &settings, error) : NULL;
     Tokenizer *tokenizer = NULL;
-    if (reader && read_text(trainer, reader, are_plain_files(options, inputs, count), bytes, error)) {
+    if (reader &&
+        read_text(trainer, reader, are_plain_files(options, inputs, count), bytes, error)) {
         Progress progress = progress_start("learning merges", 0);
         tokenizer = trainer_finish(trainer, (uint32_t)options->vocab, list ? specials : defaults,
                                    special_count, show_merges, &progress, error);
@@ -101,8 +102,8 @@ static void report_training(const Tokenizer *tokenizer, const char *out, int64_t
     tokenizer_hash(tokenizer, hash);
     uint32_t vocab = tokenizer_vocab_size(tokenizer);
     if (options_json())
-        printf("{\"vocab_size\": %u, \"bytes\": %lld, \"seconds\": %.3f, \"hash\": \"%s\"}\n", vocab,
-               (long long)bytes, seconds, hash);
+        printf("{\"vocab_size\": %u, \"bytes\": %lld, \"seconds\": %.3f, \"hash\": \"%s\"}\n",
+               vocab, (long long)bytes, seconds, hash);
     else
         printf("%s/tokenizer.json: %u tokens from %s of text in %s, hash %.12s\n", out, vocab,
                format_bytes(size, bytes), format_duration(time, seconds), hash);
@@ -111,17 +112,44 @@ static void report_training(const Tokenizer *tokenizer, const char *out, int64_t
 int tokenizer_train(int argc, char **argv) {
     TrainOptions values = {.vocab = 32768, .threads = thread_count(), .pattern = "gpt4"};
     Option options[] = {
-        {.name = "vocab", .kind = OPTION_COUNT, .value = &values.vocab, .argument = "N", .help =
-         "size of the vocabulary: 256 bytes, the merges and the special tokens",
-         .minimum = 257, .maximum = 1 << 24},
-        {.name = "pattern", .kind = OPTION_TEXT, .value = &values.pattern, .argument = "gpt2|gpt4|nanochat|o200k|REGEX", .help =
-         "how text is split before merging"},
-        {.name = "out", .kind = OPTION_TEXT, .value = &values.out, .argument = "DIR", .help = "where to write the tokenizer"},
-        {.name = "specials", .kind = OPTION_TEXT, .value = &values.specials, .argument = "LIST", .help =
-         "special tokens, with commas between; default <|endoftext|>, or nanochat's nine"},
-        {.name = "field", .kind = OPTION_TEXT, .value = &values.field, .argument = "NAME", .help = "the text of a JSON line (text)"},
-        {.name = "split-on", .kind = OPTION_TEXT, .value = &values.split_on, .argument = "TEXT", .help = "what stands between documents"},
-        {.name = "threads", .kind = OPTION_INTEGER, .value = &values.threads, .argument = "N", .help = "threads to count with", .minimum = 1,
+        {.name = "vocab",
+         .kind = OPTION_COUNT,
+         .value = &values.vocab,
+         .argument = "N",
+         .help = "size of the vocabulary: 256 bytes, the merges and the special tokens",
+         .minimum = 257,
+         .maximum = 1 << 24},
+        {.name = "pattern",
+         .kind = OPTION_TEXT,
+         .value = &values.pattern,
+         .argument = "gpt2|gpt4|nanochat|o200k|REGEX",
+         .help = "how text is split before merging"},
+        {.name = "out",
+         .kind = OPTION_TEXT,
+         .value = &values.out,
+         .argument = "DIR",
+         .help = "where to write the tokenizer"},
+        {.name = "specials",
+         .kind = OPTION_TEXT,
+         .value = &values.specials,
+         .argument = "LIST",
+         .help = "special tokens, with commas between; default <|endoftext|>, or nanochat's nine"},
+        {.name = "field",
+         .kind = OPTION_TEXT,
+         .value = &values.field,
+         .argument = "NAME",
+         .help = "the text of a JSON line (text)"},
+        {.name = "split-on",
+         .kind = OPTION_TEXT,
+         .value = &values.split_on,
+         .argument = "TEXT",
+         .help = "what stands between documents"},
+        {.name = "threads",
+         .kind = OPTION_INTEGER,
+         .value = &values.threads,
+         .argument = "N",
+         .help = "threads to count with",
+         .minimum = 1,
          .maximum = 4096},
         {0},
     };

@@ -32,8 +32,9 @@ bool alphabet_read(Bytes *out, const char *text, size_t size) {
         unsigned code = (uint8_t)text[i];
         if (code >= 0x80) { /* every code is below U+0800: two bytes */
             unsigned next = i + 1 < size ? (uint8_t)text[++i] : 0;
-            code = (code & 0xE0) == 0xC0 && (next & 0xC0) == 0x80 ? (code & 0x1F) << 6 | (next & 0x3F)
-                                                                  : CODES;
+            code = (code & 0xE0) == 0xC0 && (next & 0xC0) == 0x80
+                       ? (code & 0x1F) << 6 | (next & 0x3F)
+                       : CODES;
         }
         if (code >= CODES || (code < FIRST_MOVED && !stands_for_itself(code))) {
             out->size = before;

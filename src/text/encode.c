@@ -1,5 +1,5 @@
-/* Encoding: added tokens are found first, what lies between them is split into pieces, and a piece is
- * looked up (among the tokens, then among what this thread has merged lately) or merged. */
+/* Encoding: added tokens are found first, what lies between them is split into pieces, and a piece
+ * is looked up (among the tokens, then among what this thread has merged lately) or merged. */
 #include <string.h>
 
 #include "text/hash.h"
@@ -50,8 +50,7 @@ static bool encode_text(const Tokenizer *tokenizer, Splitter *splitter, const ui
     while ((result = splitter_next(splitter, &piece, &piece_size, error)) == SPLIT_PIECE) {
         if (!reserve(&out->ids, &out->capacity, out->count + piece_size, sizeof *out->ids, error))
             return false;
-        size_t count =
-            encode_piece(tokenizer, piece, piece_size, out->ids + out->count, error);
+        size_t count = encode_piece(tokenizer, piece, piece_size, out->ids + out->count, error);
         if (count == SIZE_MAX) return false;
         out->count += count;
     }

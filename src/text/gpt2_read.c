@@ -1,5 +1,5 @@
-/* GPT-2's pair of files: vocab.json (or encoder.json), token to id in the byte alphabet, and merges.txt
- * (or vocab.bpe), one "left right" a line in order of rank. */
+/* GPT-2's pair of files: vocab.json (or encoder.json), token to id in the byte alphabet, and
+ * merges.txt (or vocab.bpe), one "left right" a line in order of rank. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,7 +35,8 @@ static bool read_merges(Tokenizer *tokenizer, const char *path, Error *error) {
     bool done = file_read(path, MERGES_MOST, &file, error);
     const char *at = (const char *)file.data;
     for (size_t line = 1; done && *at; line++) {
-        size_t length = strcspn(at, "\n"), size = length && at[length - 1] == '\r' ? length - 1 : length;
+        size_t length = strcspn(at, "\n"),
+               size = length && at[length - 1] == '\r' ? length - 1 : length;
         bool comment = line == 1 && !strncmp(at, "#version", 8);
         if (size && !comment) done = read_merge_line(tokenizer, at, size, error);
         if (!done) fail_within(error, "%s:%zu", path, line);
@@ -69,7 +70,8 @@ Tokenizer *gpt2_open(const char *path, const json_t *vocabulary, Error *error) {
     bool done = tokenizer && read_vocabulary(tokenizer, vocabulary, error) &&
                 tokenizer_index(tokenizer, error);
     if (tokenizer && !done) fail_within(error, "%s", path);
-    done = done && read_merges(tokenizer, merges, error) && tokenizer_finish(tokenizer, "gpt2", error);
+    done =
+        done && read_merges(tokenizer, merges, error) && tokenizer_finish(tokenizer, "gpt2", error);
     free(merges);
     if (done) return tokenizer;
     tokenizer_free(tokenizer);

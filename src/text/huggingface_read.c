@@ -1,6 +1,6 @@
-/* Hugging Face's tokenizer.json, byte-level BPE. What would change the ids and is not supported is an
- * error that names it. `truncation`, `padding`, `post_processor` and `decoder` do not change the ids of
- * a text (only what is put around them), so they are not looked at. */
+/* Hugging Face's tokenizer.json, byte-level BPE. What would change the ids and is not supported is
+ * an error that names it. `truncation`, `padding`, `post_processor` and `decoder` do not change the
+ * ids of a text (only what is put around them), so they are not looked at. */
 #include <string.h>
 
 #include "text/readers.h"
@@ -30,7 +30,8 @@ static bool refuse_set(const json_t *object, const char *what, const char *const
     return true;
 }
 
-/* The tokens that stand outside the byte alphabet; read first, since the vocabulary may repeat them. */
+/* The tokens that stand outside the byte alphabet; read first, since the vocabulary may repeat
+ * them. */
 static bool read_added(Tokenizer *tokenizer, const json_t *root, Error *error) {
     static const char *const refused[] = {"single_word", "lstrip", "rstrip", NULL};
     const json_t *list = json_object_get(root, "added_tokens");
@@ -39,13 +40,12 @@ static bool read_added(Tokenizer *tokenizer, const json_t *root, Error *error) {
         const json_t *content = json_object_get(added, "content");
         int64_t id;
         bool special = json_is_true(json_object_get(added, "special"));
-        if (!json_is_string(content))
-            return fail(error, "added token %zu has no \"content\"", i);
+        if (!json_is_string(content)) return fail(error, "added token %zu has no \"content\"", i);
         if (!json_get_integer(added, "id", 0, TOKENS_MOST - 1, &id, error) ||
             !refuse_set(added, "an added token", refused, error) ||
             !tokenizer_add_token(tokenizer, id, json_string_value(content),
-                                 json_string_length(content),
-                                 special ? TOKEN_SPECIAL : TOKEN_ADDED, error))
+                                 json_string_length(content), special ? TOKEN_SPECIAL : TOKEN_ADDED,
+                                 error))
             return fail_within(error, "added token '%.100s'", json_string_value(content));
     }
     return true;
@@ -127,8 +127,10 @@ static const char *split_expression(const json_t *split, Error *error) {
     bool isolated = behavior && !strcmp(behavior, "Isolated");
     bool removed = behavior && !strcmp(behavior, "Removed") && inverted;
     if (!isolated && !removed) {
-        fail(error, "pre_tokenizer Split with behavior %s is not supported; only Isolated and "
-                    "inverted Removed are", behavior ? behavior : "(none)");
+        fail(error,
+             "pre_tokenizer Split with behavior %s is not supported; only Isolated and "
+             "inverted Removed are",
+             behavior ? behavior : "(none)");
         return NULL;
     }
     if (strlen(json_string_value(regex)) != json_string_length(regex)) {
@@ -138,7 +140,8 @@ static const char *split_expression(const json_t *split, Error *error) {
     return json_string_value(regex);
 }
 
-/* The split pattern: ByteLevel's own (GPT-2's), or that of a Split before a ByteLevel without one. */
+/* The split pattern: ByteLevel's own (GPT-2's), or that of a Split before a ByteLevel without one.
+ */
 static const char *read_pattern(const json_t *root, Error *error) {
     const json_t *step = json_object_get(root, "pre_tokenizer");
     if (is_set(root, "normalizer")) {
@@ -150,7 +153,8 @@ static const char *read_pattern(const json_t *root, Error *error) {
     const json_t *split = NULL;
     if (is_type(step, "Sequence")) {
         if (json_array_size(steps) == 1) step = json_array_get(steps, 0);
-        if (json_array_size(steps) == 2) split = json_array_get(steps, 0), step = json_array_get(steps, 1);
+        if (json_array_size(steps) == 2)
+            split = json_array_get(steps, 0), step = json_array_get(steps, 1);
     }
     if (split && !is_type(split, "Split")) {
         fail(error, "pre_tokenizer %s before ByteLevel is not supported; only Split is",
@@ -170,7 +174,8 @@ static const char *read_pattern(const json_t *root, Error *error) {
 Tokenizer *huggingface_open(const char *path, const json_t *root, Error *error) {
     Tokenizer *tokenizer = tokenizer_new(error);
     const char *pattern = tokenizer ? read_pattern(root, error) : NULL;
-    if (pattern && read_model(tokenizer, root, error) && tokenizer_finish(tokenizer, pattern, error))
+    if (pattern && read_model(tokenizer, root, error) &&
+        tokenizer_finish(tokenizer, pattern, error))
         return tokenizer;
     tokenizer_free(tokenizer);
     fail_within(error, "%s", path);

@@ -43,8 +43,7 @@ static bool add_merges(const Tokenizer *tokenizer, json_t *merges, Bytes *scratc
             !bytes_append(scratch, " ", 1, error) ||
             !alphabet_write(scratch, tokenizer->token_bytes[merge->right], right->size, error))
             return false;
-        if (json_array_append_new(merges,
-                                  json_stringn((const char *)scratch->data, scratch->size)))
+        if (json_array_append_new(merges, json_stringn((const char *)scratch->data, scratch->size)))
             return fail_memory(error, scratch->size);
     }
     return true;
@@ -56,9 +55,9 @@ static bool add_added(const Tokenizer *tokenizer, json_t *list, Bytes *scratch, 
         if (kind < TOKEN_ADDED) continue;
         json_t *text = token_text(tokenizer, id, scratch, error);
         if (!text) return false;
-        json_t *added = json_pack("{si so sb sb sb sb sb}", "id", (int)id, "content", text,
-                                  "single_word", 0, "lstrip", 0, "rstrip", 0, "normalized", 0,
-                                  "special", kind == TOKEN_SPECIAL);
+        json_t *added =
+            json_pack("{si so sb sb sb sb sb}", "id", (int)id, "content", text, "single_word", 0,
+                      "lstrip", 0, "rstrip", 0, "normalized", 0, "special", kind == TOKEN_SPECIAL);
         if (json_array_append_new(list, added)) return fail_memory(error, scratch->size);
     }
     return true;
@@ -115,8 +114,8 @@ bool tokenizer_save(const Tokenizer *tokenizer, const char *directory, Error *er
     if (!directory_create(directory, error)) return false;
     char *path = path_join(directory, "tokenizer.json", error);
     char *config = path ? path_join(directory, "tokenizer_config.json", error) : NULL;
-    bool done = config && write_tokenizer(tokenizer, path, error) &&
-                write_config(tokenizer, config, error);
+    bool done =
+        config && write_tokenizer(tokenizer, path, error) && write_config(tokenizer, config, error);
     free(path);
     free(config);
     return done;

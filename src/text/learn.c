@@ -1,11 +1,11 @@
 /* Byte-pair learning with counts that are kept up to date.
  *
- * Every word is a run of symbols (token ids). For each adjacent pair of symbols the number of times it
- * occurs and the words it occurs in are known. To merge a pair only its words are visited; each
- * occurrence takes its two outer neighbours' pairs down and adds two pairs with the new symbol. A pair
- * that does not contain the new symbol can only become rarer, so a heap with counts that are too high
- * at worst gives the most frequent pair: what is popped is compared with the count of now, and put back
- * if that is lower. */
+ * Every word is a run of symbols (token ids). For each adjacent pair of symbols the number of times
+ * it occurs and the words it occurs in are known. To merge a pair only its words are visited; each
+ * occurrence takes its two outer neighbours' pairs down and adds two pairs with the new symbol. A
+ * pair that does not contain the new symbol can only become rarer, so a heap with counts that are
+ * too high at worst gives the most frequent pair: what is popped is compared with the count of now,
+ * and put back if that is lower. */
 #include "text/learn.h"
 
 #include <stdlib.h>
@@ -103,8 +103,8 @@ static bool push(Learner *learner, uint32_t index, Error *error) {
     const Pair *pair = &learner->pairs[index];
     Candidate candidate = {.count = pair->count, .key = pair->key, .pair = index};
     if (pair->count <= 0) return true;
-    if (!reserve(&learner->heap, &learner->heap_capacity, learner->heap_size + 1,
-                 sizeof candidate, error))
+    if (!reserve(&learner->heap, &learner->heap_capacity, learner->heap_size + 1, sizeof candidate,
+                 error))
         return false;
     Candidate *heap = learner->heap;
     size_t at = learner->heap_size++;
@@ -173,8 +173,8 @@ static bool merge_pair(Learner *learner, uint32_t index, Merge *merge, uint32_t 
     Pair *pair = &learner->pairs[index];
     uint32_t *words = pair->words;
     size_t word_count = pair->word_count;
-    *merge = (Merge){.left = (uint32_t)(pair->key >> 32), .right = (uint32_t)pair->key,
-                     .result = result};
+    *merge = (Merge){
+        .left = (uint32_t)(pair->key >> 32), .right = (uint32_t)pair->key, .result = result};
     pair->words = NULL;
     pair->word_count = pair->word_capacity = 0;
     bool done = true;
@@ -188,9 +188,12 @@ static bool merge_pair(Learner *learner, uint32_t index, Merge *merge, uint32_t 
 /* Turns words of two bytes or more into symbols. */
 static bool take_words(Learner *learner, WordCounts *words, Error *error) {
     learner->symbols = allocate(words->bytes.size, sizeof *learner->symbols, error);
-    learner->starts = learner->symbols ? allocate(words->used, sizeof *learner->starts, error) : NULL;
-    learner->lengths = learner->starts ? allocate(words->used, sizeof *learner->lengths, error) : NULL;
-    learner->counts = learner->lengths ? allocate(words->used, sizeof *learner->counts, error) : NULL;
+    learner->starts =
+        learner->symbols ? allocate(words->used, sizeof *learner->starts, error) : NULL;
+    learner->lengths =
+        learner->starts ? allocate(words->used, sizeof *learner->lengths, error) : NULL;
+    learner->counts =
+        learner->lengths ? allocate(words->used, sizeof *learner->counts, error) : NULL;
     if (!learner->counts) return false;
     size_t used = 0;
     for (size_t i = 0; words->places && i <= words->mask; i++) {

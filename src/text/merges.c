@@ -50,7 +50,8 @@ bool merge_table_add(MergeTable *table, const Merge *merges, size_t from, size_t
     if (2 * most > table->mask + 1 && !grow(table, most, error)) return false;
     for (size_t i = from; i < to; i++) {
         MergeEntry merge = {.pair = pair_of(merges[i].left, merges[i].right),
-                            .rank = (uint32_t)i, .result = merges[i].result};
+                            .rank = (uint32_t)i,
+                            .result = merges[i].result};
         insert(table, &merge);
     }
     return true;

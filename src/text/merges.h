@@ -25,7 +25,8 @@ typedef struct MergeTable {
     size_t mask, used;
 } MergeTable;
 
-/* A merge's rank is its position in the list; of a pair that is listed twice the later one counts. */
+/* A merge's rank is its position in the list; of a pair that is listed twice the later one counts.
+ */
 bool merge_table_create(MergeTable *table, const Merge *merges, size_t count, Error *error);
 /* Adds merges[from..to) to the table, which grows as needed. */
 bool merge_table_add(MergeTable *table, const Merge *merges, size_t from, size_t to, Error *error);

@@ -10,8 +10,8 @@ static Tokenizer *open_json(const char *path, Error *error) {
     json_t *root = json_read_file(path, JSON_MOST, error);
     if (!root) return NULL;
     bool huggingface = json_is_object(json_object_get(root, "model"));
-    Tokenizer *tokenizer = huggingface ? huggingface_open(path, root, error)
-                                       : gpt2_open(path, root, error);
+    Tokenizer *tokenizer =
+        huggingface ? huggingface_open(path, root, error) : gpt2_open(path, root, error);
     json_decref(root);
     return tokenizer;
 }
@@ -26,8 +26,10 @@ static Tokenizer *open_directory(const char *path, Error *error) {
         free(file);
         if (found) return tokenizer;
     }
-    fail(error, "%s holds no tokenizer: expected tokenizer.json, or vocab.json or encoder.json with "
-                "merges.txt or vocab.bpe", path);
+    fail(error,
+         "%s holds no tokenizer: expected tokenizer.json, or vocab.json or encoder.json with "
+         "merges.txt or vocab.bpe",
+         path);
     return NULL;
 }
 

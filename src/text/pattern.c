@@ -24,7 +24,7 @@ static const struct {
 };
 enum { PATTERNS = sizeof patterns / sizeof *patterns };
 
-/* A regular expression may be slow without end or deep without bound; these stop it with an error. */
+/* A regular expression may be slow without end or deep without bound: these stop it. */
 enum { MATCH_LIMIT = 10000000, HEAP_LIMIT_KIB = 64 << 10 };
 
 const char *pattern_expression(const char *text) {
@@ -33,7 +33,8 @@ const char *pattern_expression(const char *text) {
     return text;
 }
 
-/* PCRE2's \s also takes U+180E, which has not been white space since Unicode 6.3: say it by property. */
+/* PCRE2's \s also takes U+180E, which has not been white space since Unicode 6.3: say it by
+ * property. */
 static bool translate(const char *text, Bytes *out, Error *error) {
     bool done = true;
     for (; done && *text; text++) {
@@ -42,9 +43,12 @@ static bool translate(const char *text, Bytes *out, Error *error) {
             continue;
         }
         text++;
-        if (*text == 's') done = bytes_append(out, "\\p{White_Space}", 15, error);
-        else if (*text == 'S') done = bytes_append(out, "\\P{White_Space}", 15, error);
-        else done = bytes_append(out, text - 1, 2, error);
+        if (*text == 's')
+            done = bytes_append(out, "\\p{White_Space}", 15, error);
+        else if (*text == 'S')
+            done = bytes_append(out, "\\P{White_Space}", 15, error);
+        else
+            done = bytes_append(out, text - 1, 2, error);
     }
     return done;
 }
@@ -63,8 +67,10 @@ static pcre2_code *compile(const char *text, Error *error) {
         } else {
             PCRE2_UCHAR reason[128];
             pcre2_get_error_message(problem, reason, sizeof reason);
-            fail(error, "'%.300s' is neither the name of a split pattern (gpt2, gpt4, nanochat, "
-                        "o200k) nor a regular expression: %s", text, (const char *)reason);
+            fail(error,
+                 "'%.300s' is neither the name of a split pattern (gpt2, gpt4, nanochat, "
+                 "o200k) nor a regular expression: %s",
+                 text, (const char *)reason);
         }
     }
     bytes_free(&translated);
@@ -107,8 +113,8 @@ static bool is_letter_or_digit(uint8_t byte) {
            (byte >= 'a' && byte <= 'z');
 }
 
-/* In every named pattern a letter or digit ends its piece before a line feed, and no lookahead but the
- * one after white space crosses it. */
+/* In every named pattern a letter or digit ends its piece before a line feed, and no lookahead but
+ * the one after white space crosses it. */
 bool pattern_cuts(const Pattern *pattern, const uint8_t *text, size_t position) {
     return pattern->named && text[position] == '\n' && is_letter_or_digit(text[position - 1]);
 }

@@ -1,5 +1,5 @@
-/* What each thread has lately merged: from a short piece to its ids. Text repeats itself, and a look-up
- * in a small table is several times faster than merging anew. */
+/* What each thread has lately merged: from a short piece to its ids. Text repeats itself, and a
+ * look-up in a small table is several times faster than merging anew. */
 #ifndef HEARTH_TEXT_PIECE_CACHE_H
 #define HEARTH_TEXT_PIECE_CACHE_H
 

@@ -11,8 +11,10 @@ bool read_token(Tokenizer *tokenizer, const char *text, size_t size, const json_
     Bytes bytes = {0};
     bool done = reserve(&bytes.data, &bytes.capacity, size + 1, 1, error);
     if (done && !alphabet_read(&bytes, text, size))
-        done = fail(error, "token '%.100s' is not written in GPT-2's byte alphabet; only byte-level "
-                           "BPE tokenizers can be read", text);
+        done = fail(error,
+                    "token '%.100s' is not written in GPT-2's byte alphabet; only byte-level "
+                    "BPE tokenizers can be read",
+                    text);
     done = done && tokenizer_add_token(tokenizer, json_integer_value(id), bytes.data, bytes.size,
                                        kind, error);
     bytes_free(&bytes);
@@ -36,11 +38,9 @@ bool read_merge(Tokenizer *tokenizer, const char *left, size_t left_size, const 
                 size_t right_size, Error *error) {
     Bytes scratch = {0};
     int64_t first = find_written(tokenizer, left, left_size, &scratch, error);
-    int64_t second =
-        first < 0 ? -1 : find_written(tokenizer, right, right_size, &scratch, error);
+    int64_t second = first < 0 ? -1 : find_written(tokenizer, right, right_size, &scratch, error);
     bytes_free(&scratch);
-    return second >= 0 &&
-           tokenizer_add_merge(tokenizer, (uint32_t)first, (uint32_t)second, error);
+    return second >= 0 && tokenizer_add_merge(tokenizer, (uint32_t)first, (uint32_t)second, error);
 }
 
 bool read_merge_line(Tokenizer *tokenizer, const char *line, size_t size, Error *error) {

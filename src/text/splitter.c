@@ -39,8 +39,8 @@ static size_t match_end(Splitter *splitter, Error *error) {
         while ((run[end] & 0xC0) == 0x80) end--; /* not inside a character */
     }
     uint32_t options = PCRE2_NO_UTF_CHECK | PCRE2_NOTEMPTY;
-    int found = pcre2_match(pattern->code, run, end, start, options, splitter->match,
-                            pattern->limits);
+    int found =
+        pcre2_match(pattern->code, run, end, start, options, splitter->match, pattern->limits);
     if (found == PCRE2_ERROR_JIT_STACKLIMIT) /* the interpreter keeps its stack on the heap */
         found = pcre2_match(pattern->code, run, end, start, options | PCRE2_NO_JIT, splitter->match,
                             pattern->limits);
@@ -48,13 +48,15 @@ static size_t match_end(Splitter *splitter, Error *error) {
     if (found < 0) {
         PCRE2_UCHAR reason[128];
         pcre2_get_error_message(found, reason, sizeof reason);
-        fail(error, "the split pattern '%.300s' failed at byte %zu of the text: %s; use a simpler "
-                    "one", pattern->text, splitter->position, (const char *)reason);
+        fail(error,
+             "the split pattern '%.300s' failed at byte %zu of the text: %s; use a simpler "
+             "one",
+             pattern->text, splitter->position, (const char *)reason);
         return 0;
     }
     const PCRE2_SIZE *span = pcre2_get_ovector_pointer(splitter->match);
     if (span[0] > start) return splitter->run_start + span[0]; /* unmatched text up to the match */
-    if (span[0] < start || span[1] <= start) { /* \K in a lookaround can do this */
+    if (span[0] < start || span[1] <= start) {                 /* \K in a lookaround can do this */
         fail(error, "the split pattern '%.300s' matches text that it was not given; remove \\K",
              pattern->text);
         return 0;

@@ -1,11 +1,11 @@
-/* The splitter: cuts text into the pieces (words, numbers, runs of spaces) that are tokenized one by
- * one, by a regular expression run with PCRE2.
+/* The splitter: cuts text into the pieces (words, numbers, runs of spaces) that are tokenized one
+ * by one, by a regular expression run with PCRE2.
  *
  * Every byte of the text is in exactly one piece. Text is cut into runs of valid UTF-8 and runs of
- * bytes that are not; a run of the latter is a piece, and the pattern sees each run of the former as a
- * text of its own. What the pattern leaves unmatched between two matches is a piece too. A match sees
- * no further than SPLIT_WINDOW bytes from its start, so a piece is never longer than that and a text of
- * any size is split in linear time. */
+ * bytes that are not; a run of the latter is a piece, and the pattern sees each run of the former
+ * as a text of its own. What the pattern leaves unmatched between two matches is a piece too. A
+ * match sees no further than SPLIT_WINDOW bytes from its start, so a piece is never longer than
+ * that and a text of any size is split in linear time. */
 #ifndef HEARTH_TEXT_SPLITTER_H
 #define HEARTH_TEXT_SPLITTER_H
 
@@ -31,8 +31,9 @@ const char *pattern_text(const Pattern *pattern);
 /* The expression of a name, or `text` itself when it is none. */
 const char *pattern_expression(const char *text);
 
-/* Whether the pieces on both sides of `position` (0 < position < size) are sure not to depend on each
- * other: the text may be cut there. Always false for a pattern that is not one of the named ones. */
+/* Whether the pieces on both sides of `position` (0 < position < size) are sure not to depend on
+ * each other: the text may be cut there. Always false for a pattern that is not one of the named
+ * ones. */
 bool pattern_cuts(const Pattern *pattern, const uint8_t *text, size_t position);
 
 typedef struct Splitter {

@@ -1,10 +1,10 @@
-/* tiktoken's rank files: a line has a token in base64, a space and its rank, which is its id. They say
- * neither the pattern nor the special tokens: the file's name does.
+/* tiktoken's rank files: a line has a token in base64, a space and its rank, which is its id. They
+ * say neither the pattern nor the special tokens: the file's name does.
  *
  * tiktoken joins the adjacent pair whose joined bytes have the lowest rank. The merge that makes a
- * token is found by encoding the token's own bytes with the merges of lower rank: two tokens are left.
- * Where more are left, the token can be made of any two tokens that join to it, and a piece that equals
- * it is it at once; both are kept. */
+ * token is found by encoding the token's own bytes with the merges of lower rank: two tokens are
+ * left. Where more are left, the token can be made of any two tokens that join to it, and a piece
+ * that equals it is it at once; both are kept. */
 #include <openssl/evp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,9 +24,13 @@ static const struct {
 } encodings[] = {
     {"r50k_base", "gpt2", {{"<|endoftext|>", 50256}}},
     {"p50k_base", "gpt2", {{"<|endoftext|>", 50256}}},
-    {"cl100k_base", "gpt4",
-     {{"<|endoftext|>", 100257}, {"<|fim_prefix|>", 100258}, {"<|fim_middle|>", 100259},
-      {"<|fim_suffix|>", 100260}, {"<|endofprompt|>", 100276}}},
+    {"cl100k_base",
+     "gpt4",
+     {{"<|endoftext|>", 100257},
+      {"<|fim_prefix|>", 100258},
+      {"<|fim_middle|>", 100259},
+      {"<|fim_suffix|>", 100260},
+      {"<|endofprompt|>", 100276}}},
     {"o200k_base", "o200k", {{"<|endoftext|>", 199999}, {"<|endofprompt|>", 200018}}},
 };
 enum { ENCODINGS = sizeof encodings / sizeof *encodings };
@@ -35,8 +39,9 @@ static int find_encoding(const char *path, Error *error) {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     for (int i = 0; i < ENCODINGS; i++)
         if (!strncmp(name, encodings[i].name, strlen(encodings[i].name))) return i;
-    fail(error, "the file's name does not say its split pattern; rename it to r50k_base, p50k_base, "
-                "cl100k_base or o200k_base, with .tiktoken");
+    fail(error,
+         "the file's name does not say its split pattern; rename it to r50k_base, p50k_base, "
+         "cl100k_base or o200k_base, with .tiktoken");
     return -1;
 }
 
@@ -48,7 +53,8 @@ static bool read_line(Tokenizer *tokenizer, const char *line, size_t size, Error
         return fail(error, "expected a token in base64, a space and its rank");
     char *end;
     long long rank = strtoll(space + 1, &end, 10);
-    if (end == space + 1 || end != line + size) return fail(error, "the rank is not a whole number");
+    if (end == space + 1 || end != line + size)
+        return fail(error, "the rank is not a whole number");
     Bytes token = {0};
     bool done = reserve(&token.data, &token.capacity, length, 1, error);
     int decoded = done ? EVP_DecodeBlock(token.data, (const uint8_t *)line, (int)length) : -1;

@@ -68,10 +68,9 @@ bool tokenizer_index(Tokenizer *tokenizer, Error *error) {
         const uint8_t *bytes = tokenizer->bytes.data + token->start;
         tokenizer->token_bytes[id] = bytes;
         TokenIndexEntry *entry = find_entry(tokenizer, bytes, token->size);
-        if (entry->size)
-            return fail(error, "tokens %u and %u are the same bytes", entry->id, id);
-        *entry = (TokenIndexEntry){.head = load_head(bytes, token->size), .id = id,
-                                   .size = token->size & 0x7FFFFFFF};
+        if (entry->size) return fail(error, "tokens %u and %u are the same bytes", entry->id, id);
+        *entry = (TokenIndexEntry){
+            .head = load_head(bytes, token->size), .id = id, .size = token->size & 0x7FFFFFFF};
     }
     for (int byte = 0; byte < 256; byte++) {
         uint8_t one = (uint8_t)byte;
@@ -146,8 +145,8 @@ static bool mark_whole(Tokenizer *tokenizer, Error *error) {
         if (token->kind != TOKEN_TEXT) continue;
         const uint8_t *bytes = tokenizer->token_bytes[id];
         for (size_t i = 0; i < token->size; i++) ids[i] = tokenizer->byte_ids[bytes[i]];
-        count = tokenizer->whole_first ? 1
-                                       : merge_piece(&tokenizer->table, ids, token->size, error);
+        count =
+            tokenizer->whole_first ? 1 : merge_piece(&tokenizer->table, ids, token->size, error);
         bool whole = tokenizer->whole_first || (count == 1 && ids[0] == id);
         find_entry(tokenizer, bytes, token->size)->whole = whole;
     }
@@ -177,8 +176,9 @@ bool tokenizer_decode(const Tokenizer *tokenizer, const uint32_t *ids, size_t co
         size_t size;
         const uint8_t *bytes = tokenizer_token(tokenizer, ids[i], &size);
         if (!bytes)
-            return fail(error, "id %u at position %zu is no token of this tokenizer, whose "
-                               "vocabulary is %zu; was the text encoded with another one?",
+            return fail(error,
+                        "id %u at position %zu is no token of this tokenizer, whose "
+                        "vocabulary is %zu; was the text encoded with another one?",
                         ids[i], i, tokenizer->vocab_size);
         if (!bytes_append(out, bytes, size, error)) return false;
     }

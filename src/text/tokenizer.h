@@ -30,8 +30,9 @@ typedef struct Tokens {
 } Tokens;
 void tokens_free(Tokens *tokens);
 
-/* Appends the ids of `size` bytes of text; bytes that are not UTF-8 are kept. Special tokens that are
- * spelled out in the text become their ids only when `specials` is true; otherwise they are text. */
+/* Appends the ids of `size` bytes of text; bytes that are not UTF-8 are kept. Special tokens that
+ * are spelled out in the text become their ids only when `specials` is true; otherwise they are
+ * text. */
 bool tokenizer_encode(const Tokenizer *tokenizer, const void *text, size_t size, bool specials,
                       Tokens *out, Error *error);
 
@@ -50,12 +51,12 @@ bool tokenizer_is_special(const Tokenizer *tokenizer, uint32_t id);
 /* The id of the special token of that spelling, or -1. */
 int64_t tokenizer_special(const Tokenizer *tokenizer, const char *spelling);
 
-/* What stands before each document in a dataset: <|bos|>, else <|endoftext|>, else <|begin_of_text|>,
- * else <s>; -1 when there is none. It also ends generation. */
+/* What stands before each document in a dataset: <|bos|>, else <|endoftext|>, else
+ * <|begin_of_text|>, else <s>; -1 when there is none. It also ends generation. */
 int64_t tokenizer_document_separator(const Tokenizer *tokenizer);
 
-/* SHA-256 over everything that decides ids: tokens, ranks, pattern, specials. The same tokenizer read
- * from another file form has the same hash. */
+/* SHA-256 over everything that decides ids: tokens, ranks, pattern, specials. The same tokenizer
+ * read from another file form has the same hash. */
 void tokenizer_hash(const Tokenizer *tokenizer, char out[SHA256_TEXT]);
 
 #endif

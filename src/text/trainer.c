@@ -8,8 +8,8 @@
 #include "text/vocabulary.h"
 
 /* Text waits in `pending` until there is enough of it to keep every thread busy. Each thread then
- * counts the words of one slice; slices meet where a text ends or the pattern surely splits. Of a text
- * that is not over, the last bytes are kept back: there a word might go on. */
+ * counts the words of one slice; slices meet where a text ends or the pattern surely splits. Of a
+ * text that is not over, the last bytes are kept back: there a word might go on. */
 enum { BATCH_PER_THREAD = 8 << 20 };
 
 struct Trainer {
@@ -43,8 +43,10 @@ static size_t text_end(const Trainer *trainer, size_t position) {
     size_t low = 0, high = trainer->end_count;
     while (low < high) {
         size_t middle = (low + high) / 2;
-        if (trainer->ends[middle] < position) low = middle + 1;
-        else high = middle;
+        if (trainer->ends[middle] < position)
+            low = middle + 1;
+        else
+            high = middle;
     }
     return low < trainer->end_count ? trainer->ends[low] : trainer->pending.size;
 }
@@ -58,8 +60,9 @@ static size_t cut_after(const Trainer *trainer, size_t position) {
     return position;
 }
 
-/* Counts the words of pending[start..end) and returns where it stopped: before `end` only at the end
- * of a text that goes on, where a match would see less text than it may. SIZE_MAX on failure. */
+/* Counts the words of pending[start..end) and returns where it stopped: before `end` only at the
+ * end of a text that goes on, where a match would see less text than it may. SIZE_MAX on failure.
+ */
 static size_t count_slice(const Trainer *trainer, size_t start, size_t end, WordCounts *words,
                           Error *error) {
     Splitter splitter;
@@ -96,14 +99,16 @@ static bool count_pending(Trainer *trainer, Error *error) {
 #pragma omp parallel for schedule(static, 1) num_threads(slices)
     for (int i = 0; i < slices; i++) {
         size_t start = cut_after(trainer, size / (size_t)slices * (size_t)i);
-        size_t end = i + 1 < slices ? cut_after(trainer, size / (size_t)slices * (size_t)(i + 1)) : size;
+        size_t end =
+            i + 1 < slices ? cut_after(trainer, size / (size_t)slices * (size_t)(i + 1)) : size;
         WordCounts words = {0};
         Error problem;
         size_t stop = count_slice(trainer, start, end, &words, &problem);
 #pragma omp critical
         {
             if (stop < end) stopped = stop;
-            if (done && (stop == SIZE_MAX || !word_counts_merge(&trainer->words, &words, &problem))) {
+            if (done &&
+                (stop == SIZE_MAX || !word_counts_merge(&trainer->words, &words, &problem))) {
                 *error = problem;
                 done = false;
             }
@@ -174,8 +179,10 @@ Tokenizer *trainer_finish(Trainer *trainer, uint32_t vocab_size, const char *con
                           Error *error) {
     size_t least = 256 + special_count;
     if (vocab_size < least || vocab_size > TOKENS_MOST) {
-        fail(error, "a vocabulary of %u is not possible: it must be from %zu (256 bytes and %zu "
-                    "special tokens) to %d", vocab_size, least, special_count, TOKENS_MOST);
+        fail(error,
+             "a vocabulary of %u is not possible: it must be from %zu (256 bytes and %zu "
+             "special tokens) to %d",
+             vocab_size, least, special_count, TOKENS_MOST);
         return NULL;
     }
     if (!trainer_end_text(trainer, error) || !count_pending(trainer, error)) return NULL;
@@ -184,10 +191,12 @@ Tokenizer *trainer_finish(Trainer *trainer, uint32_t vocab_size, const char *con
     if (!merges) return NULL;
     size_t made = learn_merges(&trainer->words, merges, wanted, progress, context, error);
     Tokenizer *tokenizer = NULL;
-    if (made == wanted) tokenizer = tokenizer_new(error);
+    if (made == wanted)
+        tokenizer = tokenizer_new(error);
     else if (made != SIZE_MAX)
-        fail(error, "the text is too small for a vocabulary of %u: at most %zu (256 bytes, %zu merges "
-                    "and %zu special tokens) can be learned from it; use less or more text",
+        fail(error,
+             "the text is too small for a vocabulary of %u: at most %zu (256 bytes, merges: %zu, "
+             "special tokens: %zu) can be learned from it; ask for that or give more text",
              vocab_size, least + made, made, special_count);
     if (tokenizer && !build(tokenizer, merges, made, specials, special_count,
                             pattern_text(trainer->pattern), error)) {
@@ -200,7 +209,7 @@ Tokenizer *trainer_finish(Trainer *trainer, uint32_t vocab_size, const char *con
 
 size_t trainer_default_specials(const char *pattern, const char *const **specials) {
     static const char *const nanochat[] = {
-        "<|bos|>",          "<|user_start|>", "<|user_end|>",     "<|assistant_start|>",
+        "<|bos|>",           "<|user_start|>",   "<|user_end|>",   "<|assistant_start|>",
         "<|assistant_end|>", "<|python_start|>", "<|python_end|>", "<|output_start|>",
         "<|output_end|>"};
     static const char *const others[] = {"<|endoftext|>"};

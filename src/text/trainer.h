@@ -1,14 +1,15 @@
 /* The trainer: makes a byte-level BPE tokenizer from text.
  *
- * Text comes in as texts (documents) of any size, each in any number of chunks. How a text is chunked,
- * the order of texts and the number of threads do not change the result. Memory is bounded by the
- * distinct pieces of the text, not by its size. */
+ * Text comes in as texts (documents) of any size, each in any number of chunks. How a text is
+ * chunked, the order of texts and the number of threads do not change the result. Memory is bounded
+ * by the distinct pieces of the text, not by its size. */
 #ifndef HEARTH_TEXT_TRAINER_H
 #define HEARTH_TEXT_TRAINER_H
 
 #include "text/tokenizer.h"
 
-/* More distinct pieces than this are an error: training on them would need some 16 GiB of memory. */
+/* More distinct pieces than this are an error: training on them would need some 16 GiB of memory.
+ */
 enum { TRAINER_WORDS_MOST = 1 << 26 };
 
 typedef struct Trainer Trainer;
@@ -25,10 +26,10 @@ bool trainer_end_text(Trainer *trainer, Error *error);
 /* Called now and then with the merges found so far. */
 typedef void TrainerProgress(void *context, uint32_t done, uint32_t total);
 
-/* Learns the merges and returns the tokenizer: ids 0-255 are the bytes, then come the merges, then the
- * special tokens, `vocab_size` in all. The most frequent pair is merged first; of equally frequent ones
- * that with the smallest (left id, right id). A text too small for so many merges is an error that says
- * how many were possible. `progress` may be NULL. */
+/* Learns the merges and returns the tokenizer: ids 0-255 are the bytes, then come the merges, then
+ * the special tokens, `vocab_size` in all. The most frequent pair is merged first; of equally
+ * frequent ones that with the smallest (left id, right id). A text too small for so many merges is
+ * an error that says how many were possible. `progress` may be NULL. */
 Tokenizer *trainer_finish(Trainer *trainer, uint32_t vocab_size, const char *const *specials,
                           size_t special_count, TrainerProgress *progress, void *context,
                           Error *error);

@@ -1,6 +1,6 @@
 /* What a Tokenizer is, and how the readers and the trainer put one together: tokenizer_new(), then
- * tokenizer_add_token() for each, tokenizer_index(), tokenizer_add_merge() for each in order of rank,
- * tokenizer_finish(). */
+ * tokenizer_add_token() for each, tokenizer_index(), tokenizer_add_merge() for each in order of
+ * rank, tokenizer_finish(). */
 #ifndef HEARTH_TEXT_VOCABULARY_H
 #define HEARTH_TEXT_VOCABULARY_H
 
@@ -11,7 +11,7 @@
 #include "text/tokenizer.h"
 
 enum {
-    TOKENS_MOST = 1 << 24, /* ids are below this: hostile files cannot ask for more */
+    TOKENS_MOST = 1 << 24,         /* ids are below this: hostile files cannot ask for more */
     TOKEN_SIZE_MOST = SPLIT_WINDOW /* no piece is longer, so no longer token could ever occur */
 };
 
@@ -29,7 +29,8 @@ typedef struct Token {
 } Token;
 
 struct Tokenizer {
-    uint32_t serial; /* another for every one made: what is cached for it is not taken for another's */
+    uint32_t
+        serial; /* another for every one made: what is cached for it is not taken for another's */
     Token *tokens; /* by id */
     size_t vocab_size, capacity;
     Bytes bytes;

@@ -27,8 +27,8 @@ static bool add_hashed(WordCounts *counts, uint64_t hash, const uint8_t *word, s
     for (size_t place = hash;; place++) {
         Word *found = &counts->places[place & counts->mask];
         if (!found->size) {
-            *found = (Word){.hash = hash, .start = counts->bytes.size, .count = count,
-                            .size = (uint32_t)size};
+            *found = (Word){
+                .hash = hash, .start = counts->bytes.size, .count = count, .size = (uint32_t)size};
             counts->used++;
             return bytes_append(&counts->bytes, word, size, error);
         }

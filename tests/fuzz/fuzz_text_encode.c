@@ -1,5 +1,5 @@
-/* Any bytes trained on and encoded with each named pattern: they come back, and the trained merges do
- * not depend on how the bytes arrive. */
+/* Any bytes trained on and encoded with each named pattern: they come back, and the trained merges
+ * do not depend on how the bytes arrive. */
 #include <string.h>
 
 #include "text/trainer.h"

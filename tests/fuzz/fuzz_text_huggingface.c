@@ -14,7 +14,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     Tokens tokens = {0};
     Bytes text = {0};
     if (tokenizer_encode(tokenizer, data, size, true, &tokens, &error) &&
-        (!tokenizer_decode(tokenizer, tokens.ids, tokens.count, &text, &error) || text.size != size))
+        (!tokenizer_decode(tokenizer, tokens.ids, tokens.count, &text, &error) ||
+         text.size != size))
         __builtin_trap();
     tokens_free(&tokens);
     bytes_free(&text);

@@ -1,5 +1,5 @@
-/* Any lines after the 256 bytes as a tiktoken rank file: refused, or a tokenizer that gives every byte
- * back. */
+/* Any lines after the 256 bytes as a tiktoken rank file: refused, or a tokenizer that gives every
+ * byte back. */
 #include <openssl/evp.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,11 +23,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     Tokens tokens = {0};
     Tokenizer *tokenizer = NULL;
     if (append_bytes(&file, &error) && bytes_append(&file, data, size, &error))
-        tokenizer = tiktoken_parse("cl100k_base.tiktoken", (const char *)file.data, file.size, &error);
-    if (tokenizer &&
-        (!tokenizer_encode(tokenizer, file.data, file.size, true, &tokens, &error) ||
-         !tokenizer_decode(tokenizer, tokens.ids, tokens.count, &text, &error) ||
-         text.size != file.size || memcmp(text.data, file.data, text.size)))
+        tokenizer =
+            tiktoken_parse("cl100k_base.tiktoken", (const char *)file.data, file.size, &error);
+    if (tokenizer && (!tokenizer_encode(tokenizer, file.data, file.size, true, &tokens, &error) ||
+                      !tokenizer_decode(tokenizer, tokens.ids, tokens.count, &text, &error) ||
+                      text.size != file.size || memcmp(text.data, file.data, text.size)))
         __builtin_trap();
     tokenizer_free(tokenizer);
     tokens_free(&tokens);

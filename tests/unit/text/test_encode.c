@@ -14,7 +14,7 @@ static Tokenizer *small_tokenizer(const char *pattern) {
 static Tokens parse_line(const char *at) {
     Error error;
     Tokens tokens = {0};
-    for (size_t stop = strcspn(at, "\n"); stop; ) {
+    for (size_t stop = strcspn(at, "\n"); stop;) {
         size_t skip = strspn(at, " [],");
         if (skip >= stop) break;
         char *end;
@@ -97,7 +97,8 @@ static void any_bytes_come_back(void **state) {
         for (uint32_t round = 0; round < 60; round++) {
             for (uint32_t i = 0; i < SIZE; i++) {
                 uint32_t word = random_u32(round, 0, i); /* from any byte to mostly white space */
-                text[i] = word >> 8 & 1 ? (uint8_t)word : (uint8_t)" \n\r\t\0'sl1\xC3\xA9\xF0\x9F"[word % 13];
+                text[i] = word >> 8 & 1 ? (uint8_t)word
+                                        : (uint8_t) " \n\r\t\0'sl1\xC3\xA9\xF0\x9F"[word % 13];
             }
             assert_round_trip(tokenizer, text, SIZE - round);
         }
@@ -127,8 +128,7 @@ static void invalid_bytes_stand_apart(void **state) {
         for (int part = 0; part < 3; part++) {
             Tokens piece = encode(tokenizer, parts[part], strlen(parts[part]), false);
             assert_true(at + piece.count <= whole.count);
-            if (piece.count)
-                assert_memory_equal(whole.ids + at, piece.ids, 4 * piece.count);
+            if (piece.count) assert_memory_equal(whole.ids + at, piece.ids, 4 * piece.count);
             at += piece.count;
             tokens_free(&piece);
         }
@@ -150,7 +150,8 @@ static void a_long_line_is_quick(void **state) {
     (void)state;
     enum { SIZE = 5 << 19 };
     static const char *const patterns[] = {"gpt2", "gpt4", "nanochat", "o200k"};
-    static const char *const fills[] = {"a", " ", "thecatsat", "=", "\xC3\xA9", " \n", "A", "'s", "7"};
+    static const char *const fills[] = {"a",   " ", "thecatsat", "=", "\xC3\xA9",
+                                        " \n", "A", "'s",        "7"};
     char *text = malloc(SIZE);
     assert_non_null(text);
     for (int p = 0; p < 4; p++) {

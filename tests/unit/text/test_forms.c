@@ -54,7 +54,8 @@ static void ranks_without_merges(void **state) {
     Bytes file = {0};
     for (int byte = 0; byte < 256; byte++)
         assert_done(bytes_format(&file, &error, "%c%c== %d\n", digits[byte >> 2],
-                                 digits[(byte & 3) << 4], byte), error);
+                                 digits[(byte & 3) << 4], byte),
+                    error);
     assert_done(bytes_format(&file, &error, "YWI= 256\nYWJjZA== 257\nY2Q= 258\n"), error);
     Tokenizer *tokenizer =
         tiktoken_parse("r50k_base.tiktoken", (const char *)file.data, file.size, &error);
@@ -120,7 +121,8 @@ static void unsupported_json_is_refused_by_name(void **state) {
     json_object_set_new(root, "pre_tokenizer",
                         json_pack("{ss sb}", "type", "ByteLevel", "add_prefix_space", 1));
     assert_refused(root, "add_prefix_space");
-    static const char *const keys[] = {"dropout", "continuing_subword_prefix", "end_of_word_suffix"};
+    static const char *const keys[] = {"dropout", "continuing_subword_prefix",
+                                       "end_of_word_suffix"};
     for (int i = 0; i < 3; i++) {
         root = good_json();
         json_object_set_new(json_object_get(root, "model"), keys[i], json_string("x"));

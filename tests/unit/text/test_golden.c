@@ -32,7 +32,8 @@ static void check(const Tokenizer *tokenizer, const Golden *golden) {
     assert_non_null(path);
     assert_done(file_map(&text, path, &error), error);
     bool specials = !strcmp(golden->mode, "specials");
-    assert_done(tokenizer_encode(tokenizer, text.data, text.size, specials, &tokens, &error), error);
+    assert_done(tokenizer_encode(tokenizer, text.data, text.size, specials, &tokens, &error),
+                error);
     hash_ids(&tokens, sha256);
     if (tokens.count != golden->count || strcmp(sha256, golden->sha256))
         fail_msg("%s on %s: %zu ids, %s; the peer has %zu, %s", golden->tokenizer, golden->text,

@@ -1,5 +1,5 @@
-/* Training: equal to the definition and to a published result; chunks, threads and order of texts do
- * not matter. */
+/* Training: equal to the definition and to a published result; chunks, threads and order of texts
+ * do not matter. */
 #include "text_support.h"
 
 #include "base/random.h"
@@ -118,9 +118,10 @@ static void equals_the_definition(void **state) {
     (void)state;
     enum { SIZE = 3000 };
     uint8_t text[SIZE];
-    for (uint32_t round = 0; round < 20; round++) { /* few letters: many ties and overlaps ("aaaa") */
+    for (uint32_t round = 0; round < 20;
+         round++) { /* few letters: many ties and overlaps ("aaaa") */
         for (uint32_t i = 0; i < SIZE; i++)
-            text[i] = (uint8_t)"aab \n"[random_below(round, 1, i, round % 2 ? 5 : 3)];
+            text[i] = (uint8_t) "aab \n"[random_below(round, 1, i, round % 2 ? 5 : 3)];
         assert_equals_reference(text, SIZE, round % 3 ? "gpt4" : "gpt2", 30);
     }
 }
@@ -180,8 +181,9 @@ static void the_definition_equals_the_oracle(void **state) {
 
 /* Text with letters, numbers, spaces, empty lines, invalid bytes and long words. */
 static uint8_t *long_text(size_t size) {
-    static const char *const words[] = {" the", "\n", " cats", "1234", "\n\n", "  ", "!\n", "don't",
-                                        "\xC3\xA9t\xC3\xA9", "\xFF", " of", "word\n", "\t", "."};
+    static const char *const words[] = {
+        " the", "\n",  " cats",  "1234", "\n\n", "  ", "!\n", "don't", "\xC3\xA9t\xC3\xA9",
+        "\xFF", " of", "word\n", "\t",   "."};
     uint8_t *text = malloc(size);
     assert_non_null(text);
     size_t at = 0;
@@ -195,8 +197,8 @@ static uint8_t *long_text(size_t size) {
     return text;
 }
 
-static Tokenizer *train_in_chunks(const uint8_t *text, size_t size, size_t chunk, const char *pattern,
-                                  int threads) {
+static Tokenizer *train_in_chunks(const uint8_t *text, size_t size, size_t chunk,
+                                  const char *pattern, int threads) {
     Error error;
     thread_count_set(threads);
     Trainer *trainer = trainer_open(pattern, &error);
@@ -246,7 +248,8 @@ static void order_of_texts_does_not_matter(void **state) {
         for (int i = 0; i < 4; i++) {
             const char *text = texts[way ? 3 - i : i];
             assert_done(trainer_add(trainer, text, strlen(text), &error) &&
-                            trainer_end_text(trainer, &error), error);
+                            trainer_end_text(trainer, &error),
+                        error);
         }
         tokenizers[way] = trainer_finish(trainer, 266, NULL, 0, NULL, NULL, &error);
         assert_done(tokenizers[way] != NULL, error);

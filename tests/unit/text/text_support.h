@@ -20,8 +20,7 @@ static inline Tokenizer *train_on(const void *text, size_t size, const char *pat
     assert_done(trainer_add(trainer, text, size, &error), error);
     const char *const *specials;
     size_t count = trainer_default_specials(pattern, &specials);
-    Tokenizer *tokenizer =
-        trainer_finish(trainer, vocab_size, specials, count, NULL, NULL, &error);
+    Tokenizer *tokenizer = trainer_finish(trainer, vocab_size, specials, count, NULL, NULL, &error);
     assert_done(tokenizer != NULL, error);
     trainer_free(trainer);
     return tokenizer;
