@@ -93,6 +93,7 @@ static void name_special_tokens(const Tokenizer *tokenizer, ModelConfig *config)
 static void print_result(const TrainResult *result) {
     json_t *json = json_pack("{s:I, s:b}", "steps", (json_int_t)result->steps, "interrupted",
                              (int)result->interrupted);
+    json_object_set_new(json, "planned_bytes", json_integer(result->planned_bytes));
     json_object_set_new(json, "loss", json_real(result->loss));
     json_object_set_new(json, "tokens_per_s", json_real(result->tokens_per_s));
     json_object_set_new(json, "val_loss", json_real(result->val_loss));

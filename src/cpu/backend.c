@@ -55,19 +55,18 @@ static int64_t workspace(const Program *program, const Operation *operation) {
     return 0;
 }
 
-/* Copy bandwidth of main memory: the best of a few rounds over more than the caches hold. */
-static double measure_bandwidth(void) {
-    enum { BYTES = 48 << 20, ROUNDS = 4, BLOCK = 1 << 20 };
+/* Bandwidth of memory, reading and writing: the best of a few rounds over at most `limit` bytes. */
+static double measure_bandwidth(int64_t limit) {
+    enum { MOST = 64 << 20, LEAST = 1 << 20, ROUNDS = 4 };
     Error error;
-    uint8_t *memory = allocate(2, BYTES, &error);
-    if (!memory) return 1e10;
-    double best = 0;
-    for (int round = 0; round < ROUNDS; round++) {
+    int64_t count = (limit > MOST ? MOST : limit < LEAST ? LEAST : limit) / (int64_t)sizeof(float);
+    float *memory = allocate((size_t)count, sizeof *memory, &error);
+    double best = 1e9;
+    for (int round = 0; memory && round <= ROUNDS; round++) { /* the first one touches the pages */
         double start = seconds_now();
-#pragma omp parallel for schedule(static)
-        for (int64_t first = 0; first < BYTES; first += BLOCK)
-            memcpy(memory + BYTES + first, memory + first, BLOCK);
-        double rate = 2.0 * BYTES / (seconds_now() - start);
+#pragma omp parallel for simd schedule(static)
+        for (int64_t i = 0; i < count; i++) memory[i] += 1;
+        double rate = 2.0 * (double)count * sizeof *memory / (seconds_now() - start);
         if (round && rate > best) best = rate;
     }
     free(memory);
@@ -100,12 +99,12 @@ static bool describe_machine(Device *device, Dtype storage, Error *error) {
     return true;
 }
 
-static bool measure_machine(Device *device, Dtype storage, Error *error) {
+static bool measure_machine(Device *device, Dtype storage, int64_t memory, Error *error) {
     const CpuKernels *kernels = cpu_kernels(storage, error), *single = cpu_kernels(DTYPE_F32, error);
     if (!kernels || !single) return false;
     device->matmul_flops = kernels->measure_peak(0.1);
     device->vector_flops = single->measure_peak(0.05) / 4;
-    device->bandwidth = measure_bandwidth();
+    device->bandwidth = measure_bandwidth(memory);
     return true;
 }
 

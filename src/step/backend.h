@@ -16,8 +16,9 @@ typedef struct Backend {
 
     /* What this machine's device is worth on paper: the same every time, so that plans are too. */
     bool (*describe)(Device *device, Dtype storage, Error *error);
-    /* Replaces the figures by what is measured now (under half a second), for predictions and MFU. */
-    bool (*measure)(Device *device, Dtype storage, Error *error);
+    /* Replaces the figures by what is measured now (under half a second, with at most about `memory`
+     * bytes), for predictions and MFU. */
+    bool (*measure)(Device *device, Dtype storage, int64_t memory, Error *error);
 
     /* Allocates the arena (zeroed) and prepares every operation; nothing is allocated later. The
      * program must be laid out and outlive the executor. */

@@ -221,6 +221,7 @@ bool train(const TrainSettings *settings, const Dataset *dataset, const Tokenize
         metrics_event(&run.log, "start", run.step, "%lld steps to step %lld",
                       (long long)(settings->steps - run.step), (long long)settings->steps);
         Watcher watcher = {on_step, context};
+        result->planned_bytes = step_plan_peak(&run.plan);
         done = loop(&run, &watcher, result, error);
         log_status_end();
         if (!done) metrics_event(&run.log, "error", run.step, "%s", error->message);

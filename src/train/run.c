@@ -11,8 +11,6 @@
 #include "model/parameters.h"
 #include "train/checkpoint.h"
 
-enum { LOADER_RING = 4 };
-
 /* A run without --resume must not mix with an earlier one. */
 static bool refuse_mixing(const Run *run, Error *error) {
     int64_t *steps;

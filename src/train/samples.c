@@ -4,9 +4,11 @@
 
 #include "base/log.h"
 #include "eval/generate.h"
+#include "eval/stream.h"
 
 typedef struct Collected {
     const Tokenizer *tokenizer;
+    TextStream stream; /* makes it valid UTF-8 */
     Bytes text;
     Error *error;
 } Collected;
@@ -15,7 +17,8 @@ static bool collect(void *context, uint32_t id) {
     Collected *collected = context;
     size_t size;
     const uint8_t *bytes = tokenizer_token(collected->tokenizer, id, &size);
-    return !bytes || bytes_append(&collected->text, bytes, size, collected->error);
+    return !bytes ||
+           text_stream_push(&collected->stream, bytes, size, &collected->text, collected->error);
 }
 
 /* The document separator, then the prompt, cut so that something can follow it. */
@@ -48,11 +51,13 @@ bool print_sample(const Inference *inference, const TrainSettings *settings, int
                                  .end_token = tokenizer_document_separator(tokenizer),
                                  .token = collect,
                                  .context = &collected};
-        done = generate(inference, sampler, &generation, error);
+        done = generate(inference, sampler, &generation, error) &&
+               text_stream_finish(&collected.stream, &collected.text, error);
     }
     if (done)
         log_line("step %lld sample: %s%.*s", (long long)step, settings->sample_prompt,
                  (int)collected.text.size, (const char *)collected.text.data);
+    text_stream_free(&collected.stream);
     bytes_free(&collected.text);
     tokens_free(&ids);
     sampler_free(sampler);

@@ -7,6 +7,8 @@
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
 
+enum { LOADER_RING = 4 }; /* batches that are ready ahead of the step */
+
 typedef struct TrainSettings {
     ModelConfig model; /* its sequence_length is T */
     Dtype storage;     /* of the precision recipe: fp32 or bf16 */

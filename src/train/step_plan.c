@@ -49,11 +49,13 @@ int64_t memory_resident(void) {
     return read_kilobytes("/proc/self/status", "VmRSS");
 }
 
-/* Beside the arena: what is resident now, the loader's ring of batches (tokens, targets and document
- * starts of int32), and the code that oneDNN writes for its matmuls. */
+/* Beside the arena: what is resident now, the loaders' rings of batches (tokens, targets and document
+ * starts of int32; evaluation has a loader of its own), and the code that oneDNN writes for its matmuls. */
 static int64_t process_bytes(const TrainSettings *settings, int64_t micro_batch) {
-    enum { RING = 8, GENERATED_CODE = 12 << 20 };
-    return memory_resident() + RING * 3 * 4 * micro_batch * settings->model.sequence_length + GENERATED_CODE;
+    enum { GENERATED_CODE = 12 << 20 };
+    int64_t loaders = settings->eval_every ? 2 : 1;
+    return memory_resident() + GENERATED_CODE +
+           loaders * LOADER_RING * 3 * 4 * micro_batch * settings->model.sequence_length;
 }
 
 /* What a GPU's driver and libraries keep for themselves, roughly. */
@@ -80,7 +82,7 @@ bool step_plan_make(StepPlan *plan, const TrainSettings *settings, const Backend
     if (!plan_step(&request, &plan->plan, &plan->program, error)) return false;
     plan->process_bytes = device ? DRIVER_BYTES : process_bytes(settings, plan->plan.choice.micro_batch);
     if (!device) {
-        if (!backend->measure(&plan->device, settings->storage, error)) return false;
+        if (!backend->measure(&plan->device, settings->storage, plan->program.arena_bytes, error)) return false;
         plan->plan.seconds = plan_seconds(&plan->program, request.rows, &plan->device);
     }
     return true;
