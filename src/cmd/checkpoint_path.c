@@ -17,7 +17,12 @@ char *checkpoint_path(const char *directory, Error *error) {
     if (!holds(directory, "config.json", &is_model, error) ||
         !holds(directory, "checkpoints", &is_run, error))
         return NULL;
-    if (is_model || !is_run) return copy_string(directory, error);
+    if (is_model) return copy_string(directory, error);
+    if (!is_run) {
+        fail(error, "%s is no checkpoint (it has no config.json) and no run (it has no checkpoints/)",
+             directory);
+        return NULL;
+    }
     char *checkpoints = path_join(directory, "checkpoints", error);
     char *latest = checkpoints ? checkpoints_latest(checkpoints, error) : NULL;
     free(checkpoints);

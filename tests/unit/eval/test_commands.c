@@ -80,7 +80,7 @@ static void test_eval_refuses(void **state) {
     assert_refused("eval text.txt", 2, "--checkpoint DIR is needed");
     assert_refused("eval --checkpoint model", 2, "nothing to evaluate");
     assert_refused("eval --checkpoint model --data d text.txt", 2, "not both");
-    assert_refused("eval --checkpoint nowhere text.txt", 1, "nowhere");
+    assert_refused("eval --checkpoint nowhere text.txt", 1, "nowhere is no checkpoint");
     assert_refused("eval --checkpoint model missing.txt", 1, "missing.txt");
     assert_refused("eval --checkpoint model empty.txt", 1, "empty.txt");
     assert_refused("eval --checkpoint model --data .", 1, "data build");
