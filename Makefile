@@ -7,7 +7,7 @@ SECONDS_EACH := $(or $(SECONDS),30)
 
 configure = cmake -S . -G Ninja -DCMAKE_COMPILE_WARNING_AS_ERROR=$(WERROR) --log-level=WARNING
 ninja = ninja --quiet -j $(JOBS) -C
-ctest = ctest --output-on-failure -j $(JOBS) --test-dir
+ctest = OMP_WAIT_POLICY=passive ctest --output-on-failure -j $(JOBS) --test-dir
 need = @scripts/install-dependencies.sh
 
 .PHONY: all help demo test one clang sanitize cross debug fuzz format lint docs clean

@@ -39,7 +39,8 @@ enum { BATCH_TOKENS = 4096, VOCAB_MOST = 4096, EPOCHS_MOST = 6, STEPS_LEAST = 20
 static const double training_share = 0.85;
 
 typedef struct Demo {
-    const char *directory;
+    const char *directory; /* where everything goes */
+    char numbered[32];
     double seconds; /* for everything */
     const char **inputs; /* ends with NULL */
     int input_count;
@@ -54,10 +55,16 @@ static const char *const no_inputs[] = {NULL};
 
 /* ---- The text ---- */
 
-/* Never into a directory that holds something. */
+/* A directory that is not there yet: --run-dir, or the first of runs/demo, runs/demo-2, ... */
 static bool make_directory(Demo *demo, Error *error) {
+    if (!demo->directory) {
+        strcpy(demo->numbered, "runs/demo");
+        for (int i = 2; path_exists(demo->numbered); i++)
+            snprintf(demo->numbered, sizeof demo->numbered, "runs/demo-%d", i);
+        demo->directory = demo->numbered;
+    }
     if (path_exists(demo->directory))
-        return fail(error, "%s is there already; remove it, or give another with --run-dir", demo->directory);
+        return fail(error, "%s is there already; remove it, or give another --run-dir", demo->directory);
     demo->text = path_join(demo->directory, "text.txt", error);
     demo->tokenizer = path_join(demo->directory, "tokenizer", error);
     demo->data = path_join(demo->directory, "data", error);
@@ -258,14 +265,14 @@ static bool run(Demo *demo, Error *error) {
 
 int verb_demo(int argc, char **argv) {
     const char *text = NULL;
-    Demo demo = {.directory = "runs/demo", .seconds = 120};
+    Demo demo = {.seconds = 120};
     Option options[] = {
         {.name = "text", .kind = OPTION_TEXT, .value = &text, .argument = "FILE...",
          .help = "train on these instead"},
         {.name = "seconds", .kind = OPTION_DURATION, .value = &demo.seconds, .argument = "TIME",
          .help = "how long it may take, about", .minimum = 1, .maximum = 1e6},
         {.name = "run-dir", .kind = OPTION_TEXT, .value = &demo.directory, .argument = "DIR",
-         .help = "where everything goes"},
+         .help = "where everything goes (runs/demo, or the next number)"},
         {0},
     };
     Error error;
