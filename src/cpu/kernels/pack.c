@@ -21,14 +21,14 @@ static void transpose_square(Unit *to, int64_t to_stride, const Unit *from, int6
 
 void transpose(Unit *to, int64_t to_stride, const Unit *from, int64_t from_stride, int64_t rows,
                int64_t columns) {
-    for (int64_t r = 0; r < rows; r += W) {
-        int64_t c = 0;
-        for (; c + W <= columns; c += W)
+    const int64_t whole_rows = rows / W * W, whole_columns = columns / W * W;
+    for (int64_t r = 0; r < whole_rows; r += W)
+        for (int64_t c = 0; c < whole_columns; c += W)
             transpose_square(to + c * to_stride + r, to_stride, from + r * from_stride + c,
                              from_stride);
-        for (; c < columns; c++)
-            for (int64_t i = r; i < r + W; i++) to[c * to_stride + i] = from[i * from_stride + c];
-    }
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t c = r < whole_rows ? whole_columns : 0; c < columns; c++)
+            to[c * to_stride + r] = from[r * from_stride + c];
 }
 
 void pack_along(Unit *to, const Storage *x, int64_t stride, int64_t rows, int64_t padded,

@@ -30,7 +30,7 @@ typedef struct Factor {
 void product(float *c, int64_t c_stride, Factor a, Factor b, int64_t m, int64_t n, int64_t k,
              bool add);
 
-/* to[c][r] = from[r][c], for numbers of 32 bits; rows are a multiple of W. */
+/* to[c][r] = from[r][c], for numbers of 32 bits. */
 void transpose(Unit *to, int64_t to_stride, const Unit *from, int64_t from_stride, int64_t rows,
                int64_t columns);
 
