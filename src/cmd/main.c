@@ -30,6 +30,7 @@ static void print_usage(FILE *file) {
 
 int main(int argc, char **argv) {
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error where it is written to, not a death */
+    signal(SIGXFSZ, SIG_IGN); /* and so is a file that may not grow */
     if (argc < 2) {
         print_usage(stderr);
         return EXIT_USAGE;

@@ -115,11 +115,35 @@ static bool open_files(Dataset *dataset, Error *error) {
            manifest_fingerprint(&dataset->manifest, dataset->fingerprint, error);
 }
 
+/* Reads every token of the split, which checks it. */
+static bool verify_tokens(const Dataset *dataset, Split split, Error *error) {
+    enum { CHUNK = 1 << 18 };
+    uint32_t *tokens = allocate(CHUNK, sizeof *tokens, error);
+    bool done = tokens != NULL;
+    int64_t total = dataset_tokens(dataset, split);
+    for (int64_t start = 0; done && start < total; start += CHUNK) {
+        int64_t count = total - start < CHUNK ? total - start : CHUNK;
+        done = dataset_read(dataset, split, start, count, tokens, error);
+    }
+    free(tokens);
+    return done;
+}
+
+/* A damaged token is best found before training. Reading all takes no time up to this many; beyond, each
+ * is checked when it is read. */
+static bool check_if_small(const Dataset *dataset, Error *error) {
+    const int64_t small = 64 << 20;
+    int64_t total = dataset_tokens(dataset, SPLIT_TRAIN) + dataset_tokens(dataset, SPLIT_VALIDATION);
+    return total > small || (verify_tokens(dataset, SPLIT_TRAIN, error) &&
+                             verify_tokens(dataset, SPLIT_VALIDATION, error));
+}
+
 Dataset *dataset_open(const char *directory, Error *error) {
     Dataset *dataset = allocate(1, sizeof *dataset, error);
     if (!dataset) return NULL;
     dataset->directory = copy_string(directory, error);
-    if (dataset->directory && open_files(dataset, error)) return dataset;
+    if (dataset->directory && open_files(dataset, error) && check_if_small(dataset, error))
+        return dataset;
     dataset_free(dataset);
     return NULL;
 }
@@ -213,19 +237,6 @@ static bool verify_file(const Dataset *dataset, const ManifestFile *file, Error 
         done = fail(error, "%s has changed since it was built: its SHA-256 is %.12s…, not %.12s…; copy "
                     "or build it again", path, found, file->sha256);
     free(path);
-    return done;
-}
-
-static bool verify_tokens(const Dataset *dataset, Split split, Error *error) {
-    enum { CHUNK = 1 << 18 };
-    uint32_t *tokens = allocate(CHUNK, sizeof *tokens, error);
-    bool done = tokens != NULL;
-    int64_t total = dataset_tokens(dataset, split);
-    for (int64_t start = 0; done && start < total; start += CHUNK) {
-        int64_t count = total - start < CHUNK ? total - start : CHUNK;
-        done = dataset_read(dataset, split, start, count, tokens, error);
-    }
-    free(tokens);
     return done;
 }
 

@@ -20,8 +20,9 @@ typedef struct Dataset Dataset;
 
 /* Opens a directory made by `data build`, or one that holds only llm.c shards (*train*.bin, *val*.bin):
  * then there is no tokenizer hash, a document begins wherever the first token stands again, and all is
- * read through once. Magic, version and length of every shard are checked here; tokens against the
- * vocabulary where they are read, so that opening takes no time. Errors name the shard and the remedy. */
+ * read through once. Magic, version and length of every shard are checked here. Tokens are checked
+ * against the vocabulary here up to 64 M of them, beyond that where they are read, so that opening takes
+ * no time. Errors name the shard and the remedy. */
 Dataset *dataset_open(const char *directory, Error *error);
 void dataset_free(Dataset *dataset);
 

@@ -21,19 +21,6 @@ static bool collect(void *context, uint32_t id) {
            text_stream_push(&collected->stream, bytes, size, &collected->text, collected->error);
 }
 
-/* The document separator, then the prompt, cut so that something can follow it. */
-static bool encode_prompt(const Tokenizer *tokenizer, const char *prompt, int64_t context, Tokens *ids,
-                          Error *error) {
-    int64_t separator = tokenizer_document_separator(tokenizer);
-    if (separator >= 0) {
-        if (!reserve(&ids->ids, &ids->capacity, 1, sizeof *ids->ids, error)) return false;
-        ids->ids[ids->count++] = (uint32_t)separator;
-    }
-    if (!tokenizer_encode(tokenizer, prompt, strlen(prompt), false, ids, error)) return false;
-    if ((int64_t)ids->count >= context) ids->count = (size_t)context - 1;
-    return ids->count > 0 || fail(error, "--sample-prompt is empty and the tokenizer has no separator");
-}
-
 bool print_sample(const Inference *inference, const TrainSettings *settings, int64_t step, Error *error) {
     const Tokenizer *tokenizer = inference->tokenizer;
     if (!tokenizer) return true;
@@ -41,8 +28,8 @@ bool print_sample(const Inference *inference, const TrainSettings *settings, int
     Tokens ids = {0};
     Collected collected = {.tokenizer = tokenizer, .error = error};
     Sampler *sampler = sampler_new(&sampling, tokenizer_vocab_size(tokenizer), error);
-    bool done = sampler && encode_prompt(tokenizer, settings->sample_prompt, inference->program->context,
-                                         &ids, error);
+    const char *prompt = settings->sample_prompt;
+    bool done = sampler && prompt_encode(tokenizer, prompt, strlen(prompt), &ids, error);
     if (done) {
         int64_t room = inference->program->context - (int64_t)ids.count;
         Generation generation = {.prompt = ids.ids,
