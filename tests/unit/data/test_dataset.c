@@ -141,13 +141,14 @@ static void test_token_beyond_vocabulary(void **state) {
     uint32_t out[TOKENS];
     const char *directory = fresh_dataset("beyond", 2);
     uint16_t token = 1000;
-    overwrite(directory, "train_000001.bin", 1024 + 2 * 5, &token, 2);
     Dataset *dataset = dataset_open(directory, &error);
     assert_done(dataset, error);
+    overwrite(directory, "train_000001.bin", 1024 + 2 * 5, &token, 2); /* unseen by opening */
     assert_done(dataset_read(dataset, SPLIT_TRAIN, 0, 37, out, &error), error);
     assert_fails_with(dataset_read(dataset, SPLIT_TRAIN, 0, 38, out, &error), error,
                       "train_000001.bin: token 1000 at position 5 is not below the vocabulary of 1000");
     assert_fails_with(dataset_verify(dataset, &error), error, "train_000001.bin has changed");
+    assert_fails_with(dataset_open(directory, &error), error, "token 1000 at position 5");
     char *path = in(directory, "train_000002.bin");
     assert_int_equal(truncate(path, 1030), 0); /* while it is open */
     assert_fails_with(dataset_read(dataset, SPLIT_TRAIN, 70, 20, out, &error), error, "cut short");
