@@ -70,7 +70,8 @@ typedef struct CpuKernels {
     void (*attention_backward)(void *dqkv, const void *dout, const void *out, const float *lse,
                                const void *qkv, const int32_t *document_start, void *workspace,
                                AttentionShape shape);
-    size_t (*attention_workspace)(AttentionShape shape); /* bytes, the larger of the two */
+    /* bytes, the larger of the two, for as many threads as thread_count() says now */
+    size_t (*attention_workspace)(AttentionShape shape);
     /* Writes the keys and values of T new tokens to rows position.. of the caches [capacity,KV*D], then
      * attends from each to all cached before it. shape.B = 1. */
     void (*attention_decode)(void *out, const void *qkv, void *key_cache, void *value_cache,

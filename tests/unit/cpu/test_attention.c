@@ -61,10 +61,9 @@ static void test_lengths_and_heads(void **state) {
     (void)state;
     const int64_t lengths[] = {1, 7, 129, 300}, dims[] = {64, 112, 128, 10, 2};
     for (size_t i = 0; i < 4; i++)
-        for (size_t j = 0; j < 5; j++) {
+        for (size_t j = 0; j < 5; j++)
             check((AttentionCase){.shape = {1, lengths[i], 1, 1, dims[j], -1, 0}});
-            check((AttentionCase){.shape = {2, lengths[i], 4, 2, dims[j], lengths[i], 0}});
-        }
+    for (size_t j = 0; j < 5; j++) check((AttentionCase){.shape = {2, 129, 4, 2, dims[j], 129, 0}});
     check((AttentionCase){.shape = {1, 70, 3, 1, 256, -1, 0}});
 }
 
@@ -73,14 +72,14 @@ static void test_windows(void **state) {
     const int64_t lengths[] = {1, 7, 129, 300}, windows[] = {0, 1, 64};
     for (size_t i = 0; i < 4; i++)
         for (size_t j = 0; j < 3; j++)
-            check((AttentionCase){.shape = {2, lengths[i], 2, 1, 64, windows[j], 0}});
+            check((AttentionCase){.shape = {1, lengths[i], 2, 1, 64, windows[j], 0}});
 }
 
 static void test_documents(void **state) {
     (void)state;
     const int64_t documents[] = {1, 50, 64, 150};
     for (size_t i = 0; i < 4; i++) {
-        check((AttentionCase){.shape = {2, 300, 2, 2, 64, -1, 0}, .documents = documents[i]});
+        check((AttentionCase){.shape = {2, 200, 2, 2, 64, -1, 0}, .documents = documents[i]});
         check((AttentionCase){.shape = {1, 300, 2, 1, 10, 40, 0}, .documents = documents[i]});
     }
 }
