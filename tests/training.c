@@ -5,14 +5,16 @@
 #include "model/parameters.h"
 #include "support.h"
 
-void training_open(Training *training, const ModelConfig *config, const TrainingSettings *settings) {
+void training_open(Training *training, const ModelConfig *config,
+                   const TrainingSettings *settings) {
     Error error;
-    *training = (Training){.backend = &backend_cpu, .config = *config,
-                           .batch_tokens = settings->batch_tokens};
+    *training = (Training){
+        .backend = &backend_cpu, .config = *config, .batch_tokens = settings->batch_tokens};
     Program *program = &training->program;
     const Model *model = model_find(config, &error);
     assert_done(model, error);
-    ModelSettings sizes = {.micro_batch = settings->micro_batch, .logit_chunk = settings->logit_chunk,
+    ModelSettings sizes = {.micro_batch = settings->micro_batch,
+                           .logit_chunk = settings->logit_chunk,
                            .batch_tokens = settings->batch_tokens,
                            .document_mask = settings->document_mask};
     program_init(program, settings->storage);
@@ -26,7 +28,8 @@ void training_open(Training *training, const ModelConfig *config, const Training
     assert_done(layout_program(program, training->backend, &error), error);
     training->executor = training->backend->open(program, &error);
     assert_done(training->executor, error);
-    assert_done(model_fill_tables(training->backend, training->executor, program, config, &error), error);
+    assert_done(model_fill_tables(training->backend, training->executor, program, config, &error),
+                error);
 }
 
 void training_close(Training *training) {
@@ -46,7 +49,8 @@ int64_t training_parameter_elements(const Training *training, int index) {
 }
 
 static float *place_of(Training *training, int buffer, int index) {
-    return (float *)training->backend->view(training->executor, buffer) + offset_of(training, index);
+    return (float *)training->backend->view(training->executor, buffer) +
+           offset_of(training, index);
 }
 
 const float *training_gradient(Training *training, int index) {
@@ -88,9 +92,13 @@ double training_micro_batch(Training *training, const int32_t *tokens, const int
 float training_update(Training *training, int64_t step, float learning_rate, int64_t targets) {
     Error error;
     float norm;
-    StepScalars scalars = {.learning_rate = learning_rate, .step = step, .seed = 1,
+    StepScalars scalars = {.learning_rate = learning_rate,
+                           .step = step,
+                           .seed = 1,
                            .gradient_scale = (float)training->batch_tokens / (float)targets};
-    assert_done(training->backend->run(training->executor, SECTION_UPDATE, &scalars, &error), error);
-    training->backend->download(training->executor, training->program.gradient_norm, 0, &norm, sizeof norm);
+    assert_done(training->backend->run(training->executor, SECTION_UPDATE, &scalars, &error),
+                error);
+    training->backend->download(training->executor, training->program.gradient_norm, 0, &norm,
+                                sizeof norm);
     return norm;
 }

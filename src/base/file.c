@@ -129,8 +129,7 @@ bool file_writer_overwrite(FileWriter *writer, uint64_t offset, const void *data
                            Error *error) {
     writer->rewritten = true;
     if (lseek(writer->descriptor, (off_t)offset, SEEK_SET) < 0 ||
-        !write_all(writer->descriptor, data, size) ||
-        lseek(writer->descriptor, 0, SEEK_END) < 0)
+        !write_all(writer->descriptor, data, size) || lseek(writer->descriptor, 0, SEEK_END) < 0)
         return fail_errno(error, "cannot write %zu bytes to %s", size, writer->temporary);
     return true;
 }
@@ -163,8 +162,10 @@ bool file_writer_commit(FileWriter *writer, char sha256[SHA256_TEXT], Error *err
         done = fail_errno(error, "cannot close %s", writer->temporary);
     if (done && rename(writer->temporary, writer->path) != 0)
         done = fail_errno(error, "cannot rename %s to %s", writer->temporary, writer->path);
-    if (done) done = sync_parent(writer->path, error);
-    else unlink(writer->temporary);
+    if (done)
+        done = sync_parent(writer->path, error);
+    else
+        unlink(writer->temporary);
     file_writer_free(writer);
     return done;
 }
@@ -202,8 +203,10 @@ bool sha256_file(const char *path, char out[SHA256_TEXT], Error *error) {
         EVP_DigestUpdate(digest, map.data + start, count);
         madvise((void *)(uintptr_t)(map.data + start), count, MADV_DONTNEED);
     }
-    if (done) digest_text(digest, out);
-    else fail(error, "cannot start a SHA-256 digest of %s", path);
+    if (done)
+        digest_text(digest, out);
+    else
+        fail(error, "cannot start a SHA-256 digest of %s", path);
     EVP_MD_CTX_free(digest);
     file_unmap(&map);
     return done;

@@ -25,8 +25,8 @@ bool log_is_quiet(void);
 /* Progress of work that may take over a second: nothing is shown before that; then the share done
  * and the time left, ten times a second on a terminal, every five seconds through a pipe. */
 typedef struct Progress {
-    const char *label;   /* "tokenizing" */
-    uint64_t total;      /* in any unit; 0 = unknown */
+    const char *label; /* "tokenizing" */
+    uint64_t total;    /* in any unit; 0 = unknown */
     double started, shown;
 } Progress;
 Progress progress_start(const char *label, uint64_t total);

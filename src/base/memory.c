@@ -8,7 +8,8 @@
 void *allocate(size_t count, size_t size, Error *error) {
     size_t bytes;
     if (__builtin_mul_overflow(count, size, &bytes)) {
-        fail(error, "out of memory: %zu elements of %zu bytes exceed the address space", count, size);
+        fail(error, "out of memory: %zu elements of %zu bytes exceed the address space", count,
+             size);
         return NULL;
     }
     void *memory = calloc(bytes ? bytes : 1, 1);
@@ -46,8 +47,8 @@ bool bytes_format(Bytes *bytes, Error *error, const char *format, ...) {
     va_copy(again, arguments);
     int length = vsnprintf(NULL, 0, format, arguments);
     va_end(arguments);
-    bool done = length >= 0 && reserve(&bytes->data, &bytes->capacity,
-                                       bytes->size + (size_t)length + 1, 1, error);
+    bool done = length >= 0 &&
+                reserve(&bytes->data, &bytes->capacity, bytes->size + (size_t)length + 1, 1, error);
     if (done) {
         vsnprintf((char *)bytes->data + bytes->size, (size_t)length + 1, format, again);
         bytes->size += (size_t)length;

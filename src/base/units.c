@@ -36,8 +36,8 @@ static bool whole(const char *text, double value, int64_t *out, Error *error) {
 
 bool parse_bytes(const char *text, int64_t *out, Error *error) {
     static const Suffix suffixes[] = {
-        {"", 1},        {"B", 1},       {"K", 0x1p10},  {"M", 0x1p20},   {"G", 0x1p30},
-        {"T", 0x1p40},  {"KB", 0x1p10}, {"MB", 0x1p20}, {"GB", 0x1p30},  {"TB", 0x1p40},
+        {"", 1},         {"B", 1},        {"K", 0x1p10},   {"M", 0x1p20},   {"G", 0x1p30},
+        {"T", 0x1p40},   {"KB", 0x1p10},  {"MB", 0x1p20},  {"GB", 0x1p30},  {"TB", 0x1p40},
         {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}, {NULL, 0}};
     double value;
     return parse_scaled(text, suffixes, "a size in bytes such as 512M or 16G", &value, error) &&
@@ -45,10 +45,9 @@ bool parse_bytes(const char *text, int64_t *out, Error *error) {
 }
 
 bool parse_count(const char *text, int64_t *out, Error *error) {
-    static const Suffix suffixes[] = {{"", 1},         {"K", 1e3},       {"k", 1e3},
-                                      {"M", 1e6},      {"B", 1e9},       {"G", 1e9},
-                                      {"T", 1e12},     {"Ki", 0x1p10},   {"Mi", 0x1p20},
-                                      {"Gi", 0x1p30},  {NULL, 0}};
+    static const Suffix suffixes[] = {{"", 1},        {"K", 1e3},     {"k", 1e3},  {"M", 1e6},
+                                      {"B", 1e9},     {"G", 1e9},     {"T", 1e12}, {"Ki", 0x1p10},
+                                      {"Mi", 0x1p20}, {"Gi", 0x1p30}, {NULL, 0}};
     double value;
     return parse_scaled(text, suffixes, "a count such as 5000, 500K or 2.5B", &value, error) &&
            whole(text, round(value * 1024) / 1024, out, error);
@@ -83,10 +82,15 @@ char *format_duration(char out[32], double seconds) {
         return out;
     }
     long total = lround(seconds);
-    if (total < 1) snprintf(out, 32, "%.0fms", 1e3 * seconds);
-    else if (total < 60) snprintf(out, 32, "%lds", total);
-    else if (total < 3600) snprintf(out, 32, "%ldm %02lds", total / 60, total % 60);
-    else if (total < 86400) snprintf(out, 32, "%ldh %02ldm", total / 3600, total / 60 % 60);
-    else snprintf(out, 32, "%ldd %02ldh", total / 86400, total / 3600 % 24);
+    if (total < 1)
+        snprintf(out, 32, "%.0fms", 1e3 * seconds);
+    else if (total < 60)
+        snprintf(out, 32, "%lds", total);
+    else if (total < 3600)
+        snprintf(out, 32, "%ldm %02lds", total / 60, total % 60);
+    else if (total < 86400)
+        snprintf(out, 32, "%ldh %02ldm", total / 3600, total / 60 % 60);
+    else
+        snprintf(out, 32, "%ldd %02ldh", total / 86400, total / 3600 % 24);
     return out;
 }

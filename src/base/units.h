@@ -19,8 +19,8 @@ bool parse_count(const char *text, int64_t *out, Error *error);
 bool parse_duration(const char *text, double *out, Error *error);
 
 /* These write into `out` and return it. */
-char *format_bytes(char out[32], int64_t bytes);       /* "1.25 GiB" */
-char *format_count(char out[32], double count);        /* "124.4M", "2.50B" */
-char *format_duration(char out[32], double seconds);   /* "42s", "3m 20s", "1h 05m", "3d 04h" */
+char *format_bytes(char out[32], int64_t bytes);     /* "1.25 GiB" */
+char *format_count(char out[32], double count);      /* "124.4M", "2.50B" */
+char *format_duration(char out[32], double seconds); /* "42s", "3m 20s", "1h 05m", "3d 04h" */
 
 #endif

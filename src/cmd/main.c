@@ -25,7 +25,8 @@ static void print_usage(FILE *file) {
     fprintf(file, "hearth pre-trains language models on the machine you own.\n\n"
                   "Usage: hearth VERB [options]\n\nVerbs:\n");
     for (int i = 0; i < VERBS; i++) fprintf(file, "  %-11s%s\n", verbs[i].name, verbs[i].summary);
-    fprintf(file, "\n'hearth VERB --help' explains each with an example. New here? Try 'hearth demo'.\n");
+    fprintf(file,
+            "\n'hearth VERB --help' explains each with an example. New here? Try 'hearth demo'.\n");
 }
 
 int main(int argc, char **argv) {

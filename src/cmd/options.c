@@ -90,9 +90,15 @@ static bool set_number(Option *option, const char *text, Error *error) {
         parsed = end != text && !*end && !errno;
         if (!parsed) fail(&inner, "'%s' is not a whole number", text);
         break;
-    case OPTION_COUNT: parsed = parse_count(text, &integer, &inner); break;
-    case OPTION_BYTES: parsed = parse_bytes(text, &integer, &inner); break;
-    case OPTION_DURATION: parsed = parse_duration(text, &number, &inner); break;
+    case OPTION_COUNT:
+        parsed = parse_count(text, &integer, &inner);
+        break;
+    case OPTION_BYTES:
+        parsed = parse_bytes(text, &integer, &inner);
+        break;
+    case OPTION_DURATION:
+        parsed = parse_duration(text, &number, &inner);
+        break;
     default:
         number = strtod(text, &end);
         parsed = end != text && !*end && !errno && isfinite(number);
@@ -102,8 +108,10 @@ static bool set_number(Option *option, const char *text, Error *error) {
     bool whole = option->kind == OPTION_INTEGER || option->kind == OPTION_COUNT ||
                  option->kind == OPTION_BYTES;
     if (!within_bounds(option, whole ? (double)integer : number, error)) return false;
-    if (whole) memcpy(option->value, &integer, sizeof integer);
-    else memcpy(option->value, &number, sizeof number);
+    if (whole)
+        memcpy(option->value, &integer, sizeof integer);
+    else
+        memcpy(option->value, &number, sizeof number);
     return true;
 }
 
@@ -147,7 +155,8 @@ static bool unknown_option(Option *options, const char *prefix, const char *name
     names[count++] = "quiet", names[count] = NULL;
     const char *nearest = nearest_word(name, names);
     if (nearest)
-        return fail(error, "unknown option %s%s; did you mean %s%s?", prefix, name, prefix, nearest);
+        return fail(error, "unknown option %s%s; did you mean %s%s?", prefix, name, prefix,
+                    nearest);
     return fail(error, "unknown option %s%s", prefix, name);
 }
 
@@ -219,9 +228,12 @@ static void write_quoted(FILE *file, const char *text) {
     fputc('"', file);
     for (; *text; text++) {
         unsigned char c = (unsigned char)*text;
-        if (c == '"' || c == '\\') fprintf(file, "\\%c", c);
-        else if (c < 32) fprintf(file, "\\x%02x", c);
-        else fputc(c, file);
+        if (c == '"' || c == '\\')
+            fprintf(file, "\\%c", c);
+        else if (c < 32)
+            fprintf(file, "\\x%02x", c);
+        else
+            fputc(c, file);
     }
     fputc('"', file);
 }
@@ -255,7 +267,9 @@ static void print_default(const Option *option) {
     case OPTION_CHOICE:
         if (*(const char *const *)value) printf(" (%s)", *(const char *const *)value);
         break;
-    case OPTION_NUMBER: printf(" (%g)", *(const double *)value); break;
+    case OPTION_NUMBER:
+        printf(" (%g)", *(const double *)value);
+        break;
     case OPTION_DURATION:
         if (*(const double *)value > 0)
             printf(" (%s)", format_duration(text, *(const double *)value));
@@ -322,16 +336,21 @@ ParseResult options_parse(const Command *command, Option *options, int argc, cha
     bool good = true, only_words = false;
     *positional = 0;
     for (int i = 1; i < argc; i++)
-        if (!strcmp(argv[i], "--")) break;
+        if (!strcmp(argv[i], "--"))
+            break;
         else if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
             print_help(command, options);
             return PARSE_HELP_SHOWN;
         }
     for (int i = 1; good && i < argc; i++) {
-        if (!only_words && !strcmp(argv[i], "--")) only_words = true;
-        else if (only_words || argv[i][0] != '-' || !argv[i][1]) argv[(*positional)++] = argv[i];
-        else if (argv[i][1] != '-') good = unknown_option(options, "", argv[i], &error);
-        else good = parse_word(options, argc, argv, &i, &config, &error);
+        if (!only_words && !strcmp(argv[i], "--"))
+            only_words = true;
+        else if (only_words || argv[i][0] != '-' || !argv[i][1])
+            argv[(*positional)++] = argv[i];
+        else if (argv[i][1] != '-')
+            good = unknown_option(options, "", argv[i], &error);
+        else
+            good = parse_word(options, argc, argv, &i, &config, &error);
     }
     if (good && config) good = options_read_yaml(options, config, &error);
     if (!good) {

@@ -15,12 +15,14 @@
 static const Command command = {
     .name = "plan",
     .summary = "What a training run takes in memory and time, before it is started.",
-    .usage = "hearth plan --model NAME [--device NAME|this] [--memory 16G] [options of 'hearth train']",
-    .details =
-        "--device is 'this' (measured now) or one of rtx-5090, rtx-5080, rtx-5070-ti, rtx-4090, rtx-3090,\n"
-        "dgx-spark, h100, h200 (from their data sheets). The choices are the ones that 'hearth train' makes.\n\n"
-        "Example:\n"
-        "  hearth plan --model llama-977m --seq-len 4096 --memory 16G",
+    .usage =
+        "hearth plan --model NAME [--device NAME|this] [--memory 16G] [options of 'hearth train']",
+    .details = "--device is 'this' (measured now) or one of rtx-5090, rtx-5080, rtx-5070-ti, "
+               "rtx-4090, rtx-3090,\n"
+               "dgx-spark, h100, h200 (from their data sheets). The choices are the ones that "
+               "'hearth train' makes.\n\n"
+               "Example:\n"
+               "  hearth plan --model llama-977m --seq-len 4096 --memory 16G",
 };
 
 static void print_json(const StepPlan *plan, const TrainSettings *settings) {
@@ -48,7 +50,8 @@ static void print_json(const StepPlan *plan, const TrainSettings *settings) {
     json_object_set_new(memory, "process and loader", json_integer(plan->process_bytes));
     json_object_set_new(json, "memory", memory);
     json_object_set_new(json, "step_ms", json_real(1e3 * plan->plan.seconds));
-    json_object_set_new(json, "tokens_per_s", json_real((double)settings->batch_tokens / plan->plan.seconds));
+    json_object_set_new(json, "tokens_per_s",
+                        json_real((double)settings->batch_tokens / plan->plan.seconds));
     char *text = json_dumps(json, JSON_INDENT(2));
     if (text) puts(text);
     free(text);

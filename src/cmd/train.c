@@ -15,8 +15,10 @@ static const Command command = {
     .summary = "Train a model on a dataset, or go on with a run that was stopped.",
     .usage = "hearth train --data DIR --run-dir DIR [--model NAME] [options]",
     .details =
-        "Before step 1 the plan is printed: the model's size, every byte of memory, the predicted time. The run\n"
-        "directory gets config.yaml, log.jsonl, TensorBoard files and checkpoints, which are Hugging Face model\n"
+        "Before step 1 the plan is printed: the model's size, every byte of memory, the predicted "
+        "time. The run\n"
+        "directory gets config.yaml, log.jsonl, TensorBoard files and checkpoints, which are "
+        "Hugging Face model\n"
         "directories. Ctrl-C finishes the step, saves and exits; a second one exits at once.\n\n"
         "Example:\n"
         "  hearth tokenizer train --vocab 8192 --pattern gpt4 --out tok books/\n"
@@ -39,8 +41,11 @@ static bool read_recorded(TrainOptions *options, Error *error) {
     for (Option *option = options->table; option->name; option++)
         if (horizon && is_horizon(option->name)) option->given = true;
     char *path = path_join(options->run_directory, "config.yaml", error);
-    bool done = path && (path_exists(path) || fail(error, "%s has no config.yaml to resume with: nothing was "
-                                                          "trained there", options->run_directory));
+    bool done =
+        path && (path_exists(path) || fail(error,
+                                           "%s has no config.yaml to resume with: nothing was "
+                                           "trained there",
+                                           options->run_directory));
     if (done) done = options_read_yaml(options->table, path, error);
     free(path);
     return done;
@@ -81,7 +86,8 @@ static bool check_tokenizer(const Dataset *dataset, const Tokenizer *tokenizer, 
     if (!tokenizer || !dataset_tokenizer_hash(dataset)) return true;
     tokenizer_hash(tokenizer, hash);
     return !strcmp(hash, dataset_tokenizer_hash(dataset)) ||
-           fail(error, "%s was built with another tokenizer than its tokenizer.json: build it again",
+           fail(error,
+                "%s was built with another tokenizer than its tokenizer.json: build it again",
                 dataset_directory(dataset));
 }
 
@@ -125,9 +131,11 @@ static bool run(TrainOptions *options, Error *error) {
 }
 
 static bool check_usage(const TrainOptions *options, Error *error) {
-    if (!options->run_directory) return fail(error, "--run-dir DIR is needed, such as --run-dir runs/first");
+    if (!options->run_directory)
+        return fail(error, "--run-dir DIR is needed, such as --run-dir runs/first");
     if (!strcmp(options->device, "cuda"))
-        return fail(error, "--device cuda: this build of hearth has no CUDA backend; use --device cpu");
+        return fail(error,
+                    "--device cuda: this build of hearth has no CUDA backend; use --device cpu");
     if (strcmp(options->device, "cpu"))
         return fail(error, "--device '%s' is not known; use cpu", options->device);
     return true;

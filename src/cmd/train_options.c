@@ -7,61 +7,93 @@
 #include "step/recompute.h"
 
 void train_options_init(TrainOptions *options) {
-    *options = (TrainOptions){
-        .model = "llama-15m", .packing = "stream", .document_mask = true, .precision = "bf16",
-        .recompute = "auto", .optimizer_state = "auto", .device = "cpu", .seed = 1, .schedule = "cosine",
-        .lr = 6e-4, .lr_floor = 0.1, .cooldown = 0.2, .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8,
-        .weight_decay = 0.1, .clip = 1, .warmup = -1, .keep = 3, .checkpoint_interval = 1800,
-        .eval_tokens = 262144, .sample_tokens = 64, .sample_prompt = "The"};
+    *options = (TrainOptions){.model = "llama-15m",
+                              .packing = "stream",
+                              .document_mask = true,
+                              .precision = "bf16",
+                              .recompute = "auto",
+                              .optimizer_state = "auto",
+                              .device = "cpu",
+                              .seed = 1,
+                              .schedule = "cosine",
+                              .lr = 6e-4,
+                              .lr_floor = 0.1,
+                              .cooldown = 0.2,
+                              .beta1 = 0.9,
+                              .beta2 = 0.95,
+                              .epsilon = 1e-8,
+                              .weight_decay = 0.1,
+                              .clip = 1,
+                              .warmup = -1,
+                              .keep = 3,
+                              .checkpoint_interval = 1800,
+                              .eval_tokens = 262144,
+                              .sample_tokens = 64,
+                              .sample_prompt = "The"};
     TrainOptions *o = options;
     const Option table[] = {
-        {"model", OPTION_TEXT, &o->model, "NAME", "preset (llama-15m ... llama-977m) or a config.json"},
+        {"model", OPTION_TEXT, &o->model, "NAME",
+         "preset (llama-15m ... llama-977m) or a config.json"},
         {"layers", OPTION_INTEGER, &o->layers, "N", "override the model's layers"},
         {"dim", OPTION_INTEGER, &o->dim, "N", "override its width"},
         {"heads", OPTION_INTEGER, &o->heads, "N", "override its query heads"},
         {"kv-heads", OPTION_INTEGER, &o->kv_heads, "N", "override its key/value heads"},
-        {"head-dim", OPTION_INTEGER, &o->head_dim, "N", "override the size of a head (dim / heads)"},
+        {"head-dim", OPTION_INTEGER, &o->head_dim, "N",
+         "override the size of a head (dim / heads)"},
         {"ffn", OPTION_INTEGER, &o->ffn, "N", "override the width of its MLP"},
         {"seq-len", OPTION_COUNT, &o->sequence_length, "N", "tokens of a sequence"},
-        {"vocab", OPTION_COUNT, &o->vocab, "N", "vocabulary, when it should exceed the tokenizer's"},
+        {"vocab", OPTION_COUNT, &o->vocab, "N",
+         "vocabulary, when it should exceed the tokenizer's"},
         {"window-pattern", OPTION_TEXT, &o->window_pattern, "SL..",
          "a letter for each layer, repeated: S sees --window, L everything"},
-        {"window", OPTION_COUNT, &o->window, "N", "keys behind the query that an S layer sees (T/4)"},
+        {"window", OPTION_COUNT, &o->window, "N",
+         "keys behind the query that an S layer sees (T/4)"},
         {"rope-theta", OPTION_NUMBER, &o->rope_theta, "X", "base of the rotary embedding"},
-        {"tie-embeddings", OPTION_FLAG, &o->tied, NULL, "share the head's weights with the embedding"},
+        {"tie-embeddings", OPTION_FLAG, &o->tied, NULL,
+         "share the head's weights with the embedding"},
 
-        {"data", OPTION_TEXT, &o->data, "DIR", "dataset made by 'hearth data build', or llm.c shards"},
+        {"data", OPTION_TEXT, &o->data, "DIR",
+         "dataset made by 'hearth data build', or llm.c shards"},
         {"packing", OPTION_CHOICE, &o->packing, NULL, "how documents fill sequences", 0, 0,
          "stream|documents|bestfit"},
         {"document-mask", OPTION_FLAG, &o->document_mask, NULL, "keep attention inside documents"},
         {"run-dir", OPTION_TEXT, &o->run_directory, "DIR", "where config, log and checkpoints go"},
         {"resume", OPTION_FLAG, &o->resume, NULL,
          "go on from the run's latest checkpoint, with the options in its config.yaml"},
-        {"init-from", OPTION_TEXT, &o->init_from, "DIR", "start from the weights of this checkpoint"},
+        {"init-from", OPTION_TEXT, &o->init_from, "DIR",
+         "start from the weights of this checkpoint"},
 
         {"steps", OPTION_COUNT, &o->steps, "N", "horizon: optimizer steps"},
         {"tokens", OPTION_COUNT, &o->tokens, "N", "horizon: tokens, such as 2.5B"},
         {"tokens-per-param", OPTION_NUMBER, &o->tokens_per_param, "X",
          "horizon: tokens for each parameter but the embedding's (20 when no horizon is given)"},
         {"flops", OPTION_NUMBER, &o->flops, "X", "horizon: training FLOPs, such as 1e18"},
-        {"batch-tokens", OPTION_COUNT, &o->batch_tokens, "N", "tokens of an optimizer step (about 32K)"},
-        {"micro-batch", OPTION_INTEGER, &o->micro_batch, "N", "sequences at a time (the planner chooses)"},
-        {"recompute", OPTION_CHOICE, &o->recompute, NULL, "what the backward pass computes again", 0, 0,
-         "auto|none|cheap|mlp|layer"},
-        {"logit-chunk", OPTION_COUNT, &o->logit_chunk, "N", "tokens whose logits are held at a time"},
+        {"batch-tokens", OPTION_COUNT, &o->batch_tokens, "N",
+         "tokens of an optimizer step (about 32K)"},
+        {"micro-batch", OPTION_INTEGER, &o->micro_batch, "N",
+         "sequences at a time (the planner chooses)"},
+        {"recompute", OPTION_CHOICE, &o->recompute, NULL, "what the backward pass computes again",
+         0, 0, "auto|none|cheap|mlp|layer"},
+        {"logit-chunk", OPTION_COUNT, &o->logit_chunk, "N",
+         "tokens whose logits are held at a time"},
         {"optimizer-state", OPTION_CHOICE, &o->optimizer_state, NULL, "format of the moments", 0, 0,
          "auto|fp32|bf16|8bit"},
-        {"memory", OPTION_BYTES, &o->memory, "N", "what the process may take, such as 16G (85% of all)"},
+        {"memory", OPTION_BYTES, &o->memory, "N",
+         "what the process may take, such as 16G (85% of all)"},
         {"precision", OPTION_CHOICE, &o->precision, NULL, "precision recipe", 0, 0, "bf16|fp32"},
         {"device", OPTION_TEXT, &o->device, "NAME", "where to train"},
         {"threads", OPTION_INTEGER, &o->threads, "N", "processor threads (all)", 0, 1024},
-        {"seed", OPTION_INTEGER, &o->seed, "N", "of initial weights, data order and sampling", 0, 1e15},
+        {"seed", OPTION_INTEGER, &o->seed, "N", "of initial weights, data order and sampling", 0,
+         1e15},
 
         {"lr", OPTION_NUMBER, &o->lr, "X", "peak learning rate"},
         {"warmup", OPTION_COUNT, &o->warmup, "N", "steps of linear rise (5% of all, at most 500)"},
-        {"schedule", OPTION_CHOICE, &o->schedule, NULL, "after the warm-up", 0, 0, "cosine|linear|wsd"},
-        {"lr-floor", OPTION_NUMBER, &o->lr_floor, "X", "share of the peak that is left at the end", 0, 1},
-        {"cooldown", OPTION_NUMBER, &o->cooldown, "X", "wsd: share of the steps that cool down", 0, 1},
+        {"schedule", OPTION_CHOICE, &o->schedule, NULL, "after the warm-up", 0, 0,
+         "cosine|linear|wsd"},
+        {"lr-floor", OPTION_NUMBER, &o->lr_floor, "X", "share of the peak that is left at the end",
+         0, 1},
+        {"cooldown", OPTION_NUMBER, &o->cooldown, "X", "wsd: share of the steps that cool down", 0,
+         1},
         {"beta1", OPTION_NUMBER, &o->beta1, "X", "AdamW", 0, 1},
         {"beta2", OPTION_NUMBER, &o->beta2, "X", "AdamW", 0, 1},
         {"epsilon", OPTION_NUMBER, &o->epsilon, "X", "AdamW"},
@@ -79,7 +111,8 @@ void train_options_init(TrainOptions *options) {
         {"sample-tokens", OPTION_INTEGER, &o->sample_tokens, "N", "tokens of a sample"},
         {"sample-prompt", OPTION_TEXT, &o->sample_prompt, "TEXT", "what a sample begins with"},
     };
-    _Static_assert(sizeof table / sizeof *table < TRAIN_OPTIONS_MOST, "the table must end with an empty row");
+    _Static_assert(sizeof table / sizeof *table < TRAIN_OPTIONS_MOST,
+                   "the table must end with an empty row");
     memcpy(o->table, table, sizeof table);
 }
 
@@ -97,10 +130,12 @@ static bool resolve_heads(const TrainOptions *options, ModelConfig *config, Erro
         config->head_dim = options->head_dim;
     } else if (options->dim > 0 || options->heads > 0) {
         if (config->dim % config->heads)
-            return fail(error, "--dim %lld is not divisible by --heads %lld; the nearest dims are %lld and %lld",
-                        (long long)config->dim, (long long)config->heads,
-                        (long long)(config->dim / config->heads * config->heads),
-                        (long long)((config->dim / config->heads + 1) * config->heads));
+            return fail(
+                error,
+                "--dim %lld is not divisible by --heads %lld; the nearest dims are %lld and %lld",
+                (long long)config->dim, (long long)config->heads,
+                (long long)(config->dim / config->heads * config->heads),
+                (long long)((config->dim / config->heads + 1) * config->heads));
         config->head_dim = config->dim / config->heads;
     }
     return true;
@@ -115,27 +150,32 @@ static bool resolve_vocab(const TrainOptions *options, int64_t tokenizer_vocab, 
                         (long long)config->vocab, (long long)tokenizer_vocab);
         return true;
     }
-    if (options->vocab > 0) config->vocab = options->vocab;
-    else if (!config->vocab) config->vocab = model_preset_vocab(options->model);
+    if (options->vocab > 0)
+        config->vocab = options->vocab;
+    else if (!config->vocab)
+        config->vocab = model_preset_vocab(options->model);
     return true;
 }
 
-static bool resolve_model(TrainOptions *options, uint32_t vocab, ModelConfig *config, Error *error) {
+static bool resolve_model(TrainOptions *options, uint32_t vocab, ModelConfig *config,
+                          Error *error) {
     if (!model_config_load(config, options->model, error)) return false;
     override(options->layers, &config->layers);
     override(options->dim, &config->dim);
     override(options->sequence_length, &config->sequence_length);
     if (options->dim > 0 && options->ffn <= 0)
-        config->ffn = (config->dim * 8 / 3 + 31) / 32 * 32; /* SwiGLU of the same size as a 4x MLP */
+        config->ffn =
+            (config->dim * 8 / 3 + 31) / 32 * 32; /* SwiGLU of the same size as a 4x MLP */
     override(options->ffn, &config->ffn);
     override(options->window, &config->window);
     if (options->rope_theta > 0) config->rope_theta = options->rope_theta;
     if (option_given(options->table, "tie-embeddings")) config->tied = options->tied;
     if (options->window_pattern) {
         size_t length = strlen(options->window_pattern);
-        if (!length || length >= WINDOW_PATTERN_MAX || strspn(options->window_pattern, "SL") != length)
-            return fail(error, "--window-pattern '%s' must be 1 to %d letters S or L", options->window_pattern,
-                        WINDOW_PATTERN_MAX - 1);
+        if (!length || length >= WINDOW_PATTERN_MAX ||
+            strspn(options->window_pattern, "SL") != length)
+            return fail(error, "--window-pattern '%s' must be 1 to %d letters S or L",
+                        options->window_pattern, WINDOW_PATTERN_MAX - 1);
         memcpy(config->window_pattern, options->window_pattern, length + 1);
     }
     return resolve_heads(options, config, error) && resolve_vocab(options, vocab, config, error) &&
@@ -151,20 +191,26 @@ static bool resolve_batch(TrainOptions *options, TrainSettings *settings, Error 
     if (!batch) {
         int64_t rows = BATCH_TOKENS / T > 0 ? BATCH_TOKENS / T : 1;
         if (options->micro_batch > 0) /* whole micro-batches, at least one */
-            rows = (rows < options->micro_batch ? 1 : rows / options->micro_batch) * options->micro_batch;
+            rows = (rows < options->micro_batch ? 1 : rows / options->micro_batch) *
+                   options->micro_batch;
         batch = rows * T;
     }
     if (batch % T || batch < T)
-        return fail(error, "--batch-tokens %lld is not a multiple of --seq-len %lld; the nearest are %lld and "
-                           "%lld", (long long)batch, (long long)T, (long long)(batch / T > 0 ? batch / T * T : T),
-                    (long long)((batch / T + 1) * T));
+        return fail(
+            error,
+            "--batch-tokens %lld is not a multiple of --seq-len %lld; the nearest are %lld and "
+            "%lld",
+            (long long)batch, (long long)T, (long long)(batch / T > 0 ? batch / T * T : T),
+            (long long)((batch / T + 1) * T));
     int64_t rows = batch / T, micro_batch = options->micro_batch;
     if (micro_batch > 0 && rows % micro_batch) {
         int64_t less = rows / micro_batch * micro_batch, more = less + micro_batch;
-        return fail(error, "--batch-tokens %lld is %lld sequences of %lld, which --micro-batch %lld does not "
-                           "divide; --batch-tokens %lld or %lld would do",
-                    (long long)batch, (long long)rows, (long long)T, (long long)micro_batch,
-                    (long long)((less ? less : more) * T), (long long)(more * T));
+        return fail(
+            error,
+            "--batch-tokens %lld is %lld sequences of %lld, which --micro-batch %lld does not "
+            "divide; --batch-tokens %lld or %lld would do",
+            (long long)batch, (long long)rows, (long long)T, (long long)micro_batch,
+            (long long)((less ? less : more) * T), (long long)(more * T));
     }
     settings->batch_tokens = batch;
     return true;
@@ -181,7 +227,8 @@ static bool resolve_horizon(TrainOptions *options, TrainSettings *settings, Erro
     if (options->tokens_per_param > 0) tokens = options->tokens_per_param * parameters;
     if (options->flops > 0) tokens = options->flops / model_flops_per_token(&settings->model);
     settings->steps = options->steps;
-    if (!options->steps) settings->steps = (int64_t)fmax(1, floor(tokens / (double)settings->batch_tokens));
+    if (!options->steps)
+        settings->steps = (int64_t)fmax(1, floor(tokens / (double)settings->batch_tokens));
     return true;
 }
 
@@ -191,23 +238,28 @@ static int choice_index(const char *choices, const char *value) {
     int index = 0;
     size_t length = strlen(value);
     for (const char *start = choices;; start++, index++) {
-        if (!strncmp(start, value, length) && (start[length] == '|' || !start[length])) return index;
+        if (!strncmp(start, value, length) && (start[length] == '|' || !start[length]))
+            return index;
         start = strchr(start, '|');
         if (!start) return -1;
     }
 }
 
 static void resolve_optimizer(const TrainOptions *options, TrainSettings *settings) {
-    settings->adamw = (AdamwSettings){.beta1 = (float)options->beta1, .beta2 = (float)options->beta2,
+    settings->adamw = (AdamwSettings){.beta1 = (float)options->beta1,
+                                      .beta2 = (float)options->beta2,
                                       .epsilon = (float)options->epsilon,
                                       .weight_decay = (float)options->weight_decay,
                                       .clip_norm = (float)options->clip};
     int64_t warmup = options->warmup;
     if (warmup < 0) warmup = settings->steps / 20 < 500 ? settings->steps / 20 : 500;
-    settings->schedule = (Schedule){.shape = (ScheduleShape)choice_index("cosine|linear|wsd", options->schedule),
-                                    .peak = options->lr, .floor = options->lr_floor,
-                                    .cooldown = options->cooldown, .warmup = warmup,
-                                    .steps = settings->steps};
+    settings->schedule =
+        (Schedule){.shape = (ScheduleShape)choice_index("cosine|linear|wsd", options->schedule),
+                   .peak = options->lr,
+                   .floor = options->lr_floor,
+                   .cooldown = options->cooldown,
+                   .warmup = warmup,
+                   .steps = settings->steps};
 }
 
 /* config.yaml holds what was decided, so that a resumed run decides nothing anew. */
@@ -225,7 +277,8 @@ static void record_resolved(TrainOptions *options, const TrainSettings *settings
     options->warmup = settings->schedule.warmup;
 }
 
-bool train_options_resolve(TrainOptions *options, uint32_t vocab, TrainSettings *settings, Error *error) {
+bool train_options_resolve(TrainOptions *options, uint32_t vocab, TrainSettings *settings,
+                           Error *error) {
     if (options->threads > 0) thread_count_set((int)options->threads);
     *settings = (TrainSettings){
         .storage = strcmp(options->precision, "fp32") ? DTYPE_BF16 : DTYPE_F32,
@@ -251,8 +304,8 @@ bool train_options_resolve(TrainOptions *options, uint32_t vocab, TrainSettings 
         .sample_tokens = options->sample_tokens,
         .sample_prompt = options->sample_prompt,
     };
-    if (!resolve_model(options, vocab, &settings->model, error) || !resolve_batch(options, settings, error) ||
-        !resolve_horizon(options, settings, error))
+    if (!resolve_model(options, vocab, &settings->model, error) ||
+        !resolve_batch(options, settings, error) || !resolve_horizon(options, settings, error))
         return false;
     resolve_optimizer(options, settings);
     record_resolved(options, settings);

@@ -40,6 +40,7 @@ void train_options_init(TrainOptions *options);
 
 /* Works out the settings. `vocab` is the dataset's vocabulary, or 0 when there is no dataset. Afterwards
  * the options hold the resolved values, as config.yaml records them. */
-bool train_options_resolve(TrainOptions *options, uint32_t vocab, TrainSettings *settings, Error *error);
+bool train_options_resolve(TrainOptions *options, uint32_t vocab, TrainSettings *settings,
+                           Error *error);
 
 #endif

@@ -15,20 +15,25 @@
  * hundreds of times. */
 static int64_t matmul_workspace(const Program *program, const Operation *operation) {
     enum { MOST = 256 };
-    static struct { MatmulShape shape; MatmulTypes types; bool adds; int64_t bytes; } known[MOST];
+    static struct {
+        MatmulShape shape;
+        MatmulTypes types;
+        bool adds;
+        int64_t bytes;
+    } known[MOST];
     static int count;
     MatmulShape shape = operation->matmul;
     MatmulTypes types = matmul_types(program, operation);
     bool adds = operation->inputs[2].buffer >= 0;
     for (int i = 0; i < count; i++)
         if (!memcmp(&known[i].types, &types, sizeof types) && known[i].adds == adds &&
-            known[i].shape.M == shape.M && known[i].shape.N == shape.N && known[i].shape.K == shape.K &&
-            known[i].shape.transpose_a == shape.transpose_a &&
+            known[i].shape.M == shape.M && known[i].shape.N == shape.N &&
+            known[i].shape.K == shape.K && known[i].shape.transpose_a == shape.transpose_a &&
             known[i].shape.transpose_b == shape.transpose_b)
             return known[i].bytes;
     int64_t bytes = 0;
-    for (int addend = adds ? ADDEND_OUT : ADDEND_NONE; addend <= (adds ? ADDEND_OTHER : ADDEND_NONE);
-         addend++) {
+    for (int addend = adds ? ADDEND_OUT : ADDEND_NONE;
+         addend <= (adds ? ADDEND_OTHER : ADDEND_NONE); addend++) {
         Error error;
         Matmul *matmul = matmul_create(shape, types, (MatmulAddend)addend, &error);
         if (!matmul) return -1;
@@ -75,8 +80,10 @@ static double measure_bandwidth(int64_t limit) {
 
 /* Nominal FLOP/s of one thread. */
 static double nominal_peak(const CpuKernels *kernels) {
-    static const struct { const char *isa; double fp32, bf16; } peaks[] = {
-        {"avx512bf16", 200e9, 400e9}, {"avx512", 200e9, 200e9}, {"avx2", 100e9, 100e9}};
+    static const struct {
+        const char *isa;
+        double fp32, bf16;
+    } peaks[] = {{"avx512bf16", 200e9, 400e9}, {"avx512", 200e9, 200e9}, {"avx2", 100e9, 100e9}};
     for (size_t i = 0; i < sizeof peaks / sizeof *peaks; i++)
         if (!strcmp(kernels->isa, peaks[i].isa))
             return kernels->storage == DTYPE_F32 ? peaks[i].fp32 : peaks[i].bf16;
@@ -84,7 +91,8 @@ static double nominal_peak(const CpuKernels *kernels) {
 }
 
 static bool describe_machine(Device *device, Dtype storage, Error *error) {
-    const CpuKernels *kernels = cpu_kernels(storage, error), *single = cpu_kernels(DTYPE_F32, error);
+    const CpuKernels *kernels = cpu_kernels(storage, error),
+                     *single = cpu_kernels(DTYPE_F32, error);
     if (!kernels || !single) return false;
     int threads = thread_count();
     *device = (Device){.matmul_flops = threads * nominal_peak(kernels),
@@ -100,7 +108,8 @@ static bool describe_machine(Device *device, Dtype storage, Error *error) {
 }
 
 static bool measure_machine(Device *device, Dtype storage, int64_t memory, Error *error) {
-    const CpuKernels *kernels = cpu_kernels(storage, error), *single = cpu_kernels(DTYPE_F32, error);
+    const CpuKernels *kernels = cpu_kernels(storage, error),
+                     *single = cpu_kernels(DTYPE_F32, error);
     if (!kernels || !single) return false;
     device->matmul_flops = kernels->measure_peak(0.1);
     device->vector_flops = single->measure_peak(0.05) / 4;
@@ -120,8 +129,8 @@ static uint8_t *map_arena(int64_t bytes, Error *error) {
     enum { BLOCK = 2 << 20 };
 #pragma omp parallel for schedule(static)
     for (int64_t first = 0; first < (int64_t)size; first += BLOCK)
-        memset((uint8_t *)arena + first, 0, (size_t)((int64_t)size - first < BLOCK ? (int64_t)size - first
-                                                                                  : BLOCK));
+        memset((uint8_t *)arena + first, 0,
+               (size_t)((int64_t)size - first < BLOCK ? (int64_t)size - first : BLOCK));
     return arena;
 }
 
@@ -134,12 +143,14 @@ static Matmul *prepare_matmul(Executor *executor, int index, Error *error) {
                                         operand_address(executor, operation->inputs[2]));
     for (int o = 0; o < index; o++) {
         const MatmulShape *other = &operations[o].matmul;
-        if (!executor->matmuls[o] || other->M != shape.M || other->N != shape.N || other->K != shape.K ||
-            other->transpose_a != shape.transpose_a || other->transpose_b != shape.transpose_b)
+        if (!executor->matmuls[o] || other->M != shape.M || other->N != shape.N ||
+            other->K != shape.K || other->transpose_a != shape.transpose_a ||
+            other->transpose_b != shape.transpose_b)
             continue;
         MatmulTypes other_types = matmul_types(executor->program, &operations[o]);
-        MatmulAddend other_addend = matmul_addend(operand_address(executor, operations[o].outputs[0]),
-                                                  operand_address(executor, operations[o].inputs[2]));
+        MatmulAddend other_addend =
+            matmul_addend(operand_address(executor, operations[o].outputs[0]),
+                          operand_address(executor, operations[o].inputs[2]));
         if (addend == other_addend && !memcmp(&types, &other_types, sizeof types))
             return executor->matmuls[o];
     }
@@ -152,8 +163,8 @@ static void close_executor(Executor *executor) {
     if (!executor) return;
     for (int i = 0; i < executor->owned_count; i++) matmul_free(executor->owned[i]);
     if (executor->arena)
-        munmap(executor->arena, executor->program->arena_bytes > 0
-                                    ? (size_t)executor->program->arena_bytes : 1);
+        munmap(executor->arena,
+               executor->program->arena_bytes > 0 ? (size_t)executor->program->arena_bytes : 1);
     free(executor->owned);
     free(executor->matmuls);
     free(executor);
@@ -177,7 +188,8 @@ static Executor *open_executor(const Program *program, Error *error) {
     return NULL;
 }
 
-static bool run_section(Executor *executor, SectionKind kind, const StepScalars *scalars, Error *error) {
+static bool run_section(Executor *executor, SectionKind kind, const StepScalars *scalars,
+                        Error *error) {
     Section section = executor->program->sections[kind];
     for (int o = section.first; o < section.first + section.count; o++) {
         double start = executor->profile ? seconds_now() : 0;
@@ -191,7 +203,8 @@ static void *view(Executor *executor, int buffer) {
     return operand_address(executor, whole(buffer));
 }
 
-static void upload(Executor *executor, int buffer, int64_t offset, const void *data, int64_t bytes) {
+static void upload(Executor *executor, int buffer, int64_t offset, const void *data,
+                   int64_t bytes) {
     memcpy((uint8_t *)view(executor, buffer) + offset, data, (size_t)bytes);
 }
 

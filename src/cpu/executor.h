@@ -10,10 +10,11 @@ struct Executor {
     const Program *program;
     const CpuKernels *kernels;
     uint8_t *arena;
-    Matmul **matmuls; /* [operation_count]; NULL where the operation is none. Equal ones are shared. */
-    Matmul **owned;   /* each prepared product once */
+    Matmul *
+        *matmuls; /* [operation_count]; NULL where the operation is none. Equal ones are shared. */
+    Matmul **owned; /* each prepared product once */
     int owned_count;
-    double *profile;  /* seconds by operation, or NULL */
+    double *profile; /* seconds by operation, or NULL */
 };
 
 /* The address of an operand; NULL for none. */

@@ -25,8 +25,8 @@ static dnnl_data_type_t library_type(Dtype dtype) {
     return dtype == DTYPE_BF16 ? dnnl_bf16 : dnnl_f32;
 }
 
-static bool describe(dnnl_memory_desc_t *description, int64_t rows, int64_t columns, bool transposed,
-                     Dtype dtype) {
+static bool describe(dnnl_memory_desc_t *description, int64_t rows, int64_t columns,
+                     bool transposed, Dtype dtype) {
     dnnl_dims_t dims = {rows, columns};
     return dnnl_memory_desc_init_by_tag(description, 2, dims, library_type(dtype),
                                         transposed ? dnnl_ba : dnnl_ab) == dnnl_success;
@@ -59,10 +59,12 @@ static bool prepare(Matmul *matmul, const Descriptions *shapes, MatmulAddend add
     dnnl_primitive_attr_t attributes = NULL;
     dnnl_primitive_desc_t chosen = NULL;
     dnnl_matmul_desc_t wanted;
-    bool done = make_attributes(&attributes, addend, &shapes->out) &&
-                dnnl_matmul_desc_init(&wanted, &shapes->a, &shapes->b, NULL, &shapes->out) == dnnl_success &&
-                dnnl_primitive_desc_create(&chosen, &wanted, attributes, engine, NULL) == dnnl_success &&
-                dnnl_primitive_create(&matmul->primitive, chosen) == dnnl_success;
+    bool done =
+        make_attributes(&attributes, addend, &shapes->out) &&
+        dnnl_matmul_desc_init(&wanted, &shapes->a, &shapes->b, NULL, &shapes->out) ==
+            dnnl_success &&
+        dnnl_primitive_desc_create(&chosen, &wanted, attributes, engine, NULL) == dnnl_success &&
+        dnnl_primitive_create(&matmul->primitive, chosen) == dnnl_success;
     if (done) {
         const dnnl_memory_desc_t *scratch =
             dnnl_primitive_desc_query_md(chosen, dnnl_query_scratchpad_md, 0);
@@ -90,7 +92,8 @@ Matmul *matmul_create(MatmulShape shape, MatmulTypes types, MatmulAddend addend,
         !describe(&shapes.b, shape.K, shape.N, shape.transpose_b, types.b) ||
         !describe(&shapes.out, shape.M, shape.N, false, types.out) ||
         !prepare(matmul, &shapes, addend)) {
-        fail(error, "oneDNN has no matmul of %s by %s to %s, M %lld, N %lld, K %lld, on this processor",
+        fail(error,
+             "oneDNN has no matmul of %s by %s to %s, M %lld, N %lld, K %lld, on this processor",
              dtype_name(types.a), dtype_name(types.b), dtype_name(types.out), (long long)shape.M,
              (long long)shape.N, (long long)shape.K);
         matmul_free(matmul);
@@ -120,7 +123,8 @@ static bool point(dnnl_memory_t memory, const void *data) {
 bool matmul_run(Matmul *matmul, void *out, const void *a, const void *b, const void *addend,
                 void *scratch, Error *error) {
     bool pointed = point(matmul->out, out) && point(matmul->a, a) && point(matmul->b, b) &&
-                   point(matmul->scratch, scratch) && (!matmul->addend || point(matmul->addend, addend));
+                   point(matmul->scratch, scratch) &&
+                   (!matmul->addend || point(matmul->addend, addend));
     dnnl_exec_arg_t arguments[] = {
         {DNNL_ARG_SRC, matmul->a},
         {DNNL_ARG_WEIGHTS, matmul->b},
@@ -129,7 +133,8 @@ bool matmul_run(Matmul *matmul, void *out, const void *a, const void *b, const v
         {DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1, matmul->addend},
     };
     int count = matmul->addend ? 5 : 4;
-    if (!pointed || dnnl_primitive_execute(matmul->primitive, stream, count, arguments) != dnnl_success)
+    if (!pointed ||
+        dnnl_primitive_execute(matmul->primitive, stream, count, arguments) != dnnl_success)
         return fail(error, "oneDNN failed to run a matmul");
     dnnl_stream_wait(stream);
     return true;

@@ -13,7 +13,7 @@ typedef struct Call {
     void *out[OPERATION_OUTPUTS];
     void *in[OPERATION_INPUTS];
     void *workspace;
-    bool done;    /* false: it failed, and error says why */
+    bool done; /* false: it failed, and error says why */
     Error *error;
 } Call;
 
@@ -45,9 +45,9 @@ static void rmsnorm_forward(Call *call) {
 }
 
 static void rmsnorm_backward(Call *call) {
-    call->kernels->rmsnorm_backward(call->out[0], call->out[1], call->in[0], call->in[1], call->in[2],
-                                    call->in[3], call->in[4], call->workspace, call->operation->norm.N,
-                                    call->operation->norm.C);
+    call->kernels->rmsnorm_backward(call->out[0], call->out[1], call->in[0], call->in[1],
+                                    call->in[2], call->in[3], call->in[4], call->workspace,
+                                    call->operation->norm.N, call->operation->norm.C);
 }
 
 static void matmul(Call *call) {
@@ -57,9 +57,10 @@ static void matmul(Call *call) {
 
 static void rope(Call *call) {
     const Operation *operation = call->operation;
-    call->kernels->rope(call->out[0], call->in[0], call->in[1], operation->rope.N, operation->rope.T,
-                        operation->rope.heads, operation->rope.rotated, operation->rope.D,
-                        call->scalars->position, operation->kind == OP_ROPE_BACKWARD);
+    call->kernels->rope(call->out[0], call->in[0], call->in[1], operation->rope.N,
+                        operation->rope.T, operation->rope.heads, operation->rope.rotated,
+                        operation->rope.D, call->scalars->position,
+                        operation->kind == OP_ROPE_BACKWARD);
 }
 
 static void attention_forward(Call *call) {
@@ -68,8 +69,9 @@ static void attention_forward(Call *call) {
 }
 
 static void attention_backward(Call *call) {
-    call->kernels->attention_backward(call->out[0], call->in[0], call->in[1], call->in[2], call->in[3],
-                                      call->in[4], call->workspace, call->operation->attention);
+    call->kernels->attention_backward(call->out[0], call->in[0], call->in[1], call->in[2],
+                                      call->in[3], call->in[4], call->workspace,
+                                      call->operation->attention);
 }
 
 static void attention_decode(Call *call) {
@@ -84,8 +86,8 @@ static void swiglu_forward(Call *call) {
 }
 
 static void swiglu_backward(Call *call) {
-    call->kernels->swiglu_backward(call->out[0], call->in[0], call->in[1], call->operation->swiglu.N,
-                                   call->operation->swiglu.F);
+    call->kernels->swiglu_backward(call->out[0], call->in[0], call->in[1],
+                                   call->operation->swiglu.N, call->operation->swiglu.F);
 }
 
 static void cross_entropy(Call *call) {
@@ -107,14 +109,23 @@ static void adamw(Call *call) {
     float norm = *(const float *)call->in[1], scale = call->scalars->gradient_scale;
     if (!isfinite(norm)) return;
     if (shape->clip_norm > 0 && norm > shape->clip_norm) scale *= shape->clip_norm / (norm + 1e-6f);
-    AdamwArguments arguments = {.master = call->out[0], .working = call->out[1],
-                                .moment1 = call->out[2], .moment2 = call->out[3],
-                                .absmax1 = call->out[4], .absmax2 = call->out[5],
-                                .gradient = call->in[0], .n = shape->n, .format = shape->format,
-                                .learning_rate = call->scalars->learning_rate, .beta1 = shape->beta1,
-                                .beta2 = shape->beta2, .epsilon = shape->epsilon,
-                                .weight_decay = shape->weight_decay, .gradient_scale = scale,
-                                .step = call->scalars->step, .seed = call->scalars->seed,
+    AdamwArguments arguments = {.master = call->out[0],
+                                .working = call->out[1],
+                                .moment1 = call->out[2],
+                                .moment2 = call->out[3],
+                                .absmax1 = call->out[4],
+                                .absmax2 = call->out[5],
+                                .gradient = call->in[0],
+                                .n = shape->n,
+                                .format = shape->format,
+                                .learning_rate = call->scalars->learning_rate,
+                                .beta1 = shape->beta1,
+                                .beta2 = shape->beta2,
+                                .epsilon = shape->epsilon,
+                                .weight_decay = shape->weight_decay,
+                                .gradient_scale = scale,
+                                .step = call->scalars->step,
+                                .seed = call->scalars->seed,
                                 .tensor = shape->tensor};
     call->kernels->adamw(&arguments);
 }
@@ -149,10 +160,13 @@ static void (*const runners[OPERATION_KINDS])(Call *call) = {
 
 bool run_operation(Executor *executor, int index, const StepScalars *scalars, Error *error) {
     const Operation *operation = &executor->program->operations[index];
-    Call call = {.kernels = executor->kernels, .operation = operation, .scalars = scalars,
+    Call call = {.kernels = executor->kernels,
+                 .operation = operation,
+                 .scalars = scalars,
                  .matmul = executor->matmuls[index],
                  .workspace = operand_address(executor, operation->workspace),
-                 .done = true, .error = error};
+                 .done = true,
+                 .error = error};
     for (int i = 0; i < OPERATION_OUTPUTS; i++)
         call.out[i] = operand_address(executor, operation->outputs[i]);
     for (int i = 0; i < OPERATION_INPUTS; i++)

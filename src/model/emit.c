@@ -1,7 +1,7 @@
 #include "model/emit.h"
 
-static void emit_matmul(Program *program, int layer, Operand out, Operand a, Operand b, Operand addend,
-                        MatmulShape shape) {
+static void emit_matmul(Program *program, int layer, Operand out, Operand a, Operand b,
+                        Operand addend, MatmulShape shape) {
     Operation *operation = program_add(program, OP_MATMUL, layer);
     operation->outputs[0] = out;
     operation->inputs[0] = a;
@@ -17,16 +17,18 @@ static Weight weight_of(const Program *program, int weight) {
 void emit_linear(Program *program, int layer, Operand out, Operand a, int weight, Operand addend,
                  int64_t tokens) {
     Weight w = weight_of(program, weight);
-    emit_matmul(program, layer, out, a, program_working(program, weight), addend,
-                (MatmulShape){.M = tokens, .N = w.rows, .K = w.columns, .transpose_b = true,
-                              .role = MATMUL_FORWARD});
+    emit_matmul(
+        program, layer, out, a, program_working(program, weight), addend,
+        (MatmulShape){
+            .M = tokens, .N = w.rows, .K = w.columns, .transpose_b = true, .role = MATMUL_FORWARD});
 }
 
 void emit_linear_input_gradient(Program *program, int layer, Operand da, Operand dout, int weight,
                                 int64_t tokens) {
     Weight w = weight_of(program, weight);
-    emit_matmul(program, layer, da, dout, program_working(program, weight), operand_none,
-                (MatmulShape){.M = tokens, .N = w.columns, .K = w.rows, .role = MATMUL_INPUT_GRADIENT});
+    emit_matmul(
+        program, layer, da, dout, program_working(program, weight), operand_none,
+        (MatmulShape){.M = tokens, .N = w.columns, .K = w.rows, .role = MATMUL_INPUT_GRADIENT});
 }
 
 void emit_linear_weight_gradient(Program *program, int layer, int weight, Operand dout, Operand a,
@@ -34,7 +36,10 @@ void emit_linear_weight_gradient(Program *program, int layer, int weight, Operan
     Weight w = weight_of(program, weight);
     Operand gradient = program_gradient(program, weight);
     emit_matmul(program, layer, gradient, dout, a, gradient,
-                (MatmulShape){.M = w.rows, .N = w.columns, .K = tokens, .transpose_a = true,
+                (MatmulShape){.M = w.rows,
+                              .N = w.columns,
+                              .K = tokens,
+                              .transpose_a = true,
                               .role = MATMUL_WEIGHT_GRADIENT});
 }
 
@@ -67,8 +72,8 @@ void emit_norm_forward(Program *program, int layer, int out, int rstd, int x, in
     operation->norm.eps = (float)eps;
 }
 
-void emit_norm_backward(Program *program, int layer, int dx, int dout, int dresidual, int x, int rstd,
-                        int weight, int64_t N) {
+void emit_norm_backward(Program *program, int layer, int dx, int dout, int dresidual, int x,
+                        int rstd, int weight, int64_t N) {
     Operation *operation = program_add(program, OP_RMSNORM_BACKWARD, layer);
     operation->outputs[0] = whole(dx);
     operation->outputs[1] = program_gradient(program, weight);
@@ -87,8 +92,8 @@ void emit_swiglu_forward(Program *program, int layer, int out, int gate_up, int6
     operation->swiglu.N = N, operation->swiglu.F = F;
 }
 
-void emit_swiglu_backward(Program *program, int layer, int dgate_up, int dout, int gate_up, int64_t N,
-                          int64_t F) {
+void emit_swiglu_backward(Program *program, int layer, int dgate_up, int dout, int gate_up,
+                          int64_t N, int64_t F) {
     Operation *operation = program_add(program, OP_SWIGLU_BACKWARD, layer);
     operation->outputs[0] = whole(dgate_up);
     operation->inputs[0] = whole(dout);
@@ -96,8 +101,10 @@ void emit_swiglu_backward(Program *program, int layer, int dgate_up, int dout, i
     operation->swiglu.N = N, operation->swiglu.F = F;
 }
 
-void emit_rope(Program *program, int layer, int out, int x, const AttentionShape *shape, bool inverse) {
-    Operation *operation = program_add(program, inverse ? OP_ROPE_BACKWARD : OP_ROPE_FORWARD, layer);
+void emit_rope(Program *program, int layer, int out, int x, const AttentionShape *shape,
+               bool inverse) {
+    Operation *operation =
+        program_add(program, inverse ? OP_ROPE_BACKWARD : OP_ROPE_FORWARD, layer);
     operation->outputs[0] = whole(out);
     operation->inputs[0] = whole(x);
     operation->inputs[1] = whole(program->cos_sin);
@@ -107,8 +114,8 @@ void emit_rope(Program *program, int layer, int out, int x, const AttentionShape
     operation->rope.D = shape->D;
 }
 
-void emit_attention_forward(Program *program, int layer, int out, int lse, int qkv, int document_start,
-                            const AttentionShape *shape) {
+void emit_attention_forward(Program *program, int layer, int out, int lse, int qkv,
+                            int document_start, const AttentionShape *shape) {
     Operation *operation = program_add(program, OP_ATTENTION_FORWARD, layer);
     operation->outputs[0] = whole(out);
     operation->outputs[1] = whole(lse);
@@ -117,8 +124,8 @@ void emit_attention_forward(Program *program, int layer, int out, int lse, int q
     operation->attention = *shape;
 }
 
-void emit_attention_backward(Program *program, int layer, int dqkv, int dout, int out, int lse, int qkv,
-                             int document_start, const AttentionShape *shape) {
+void emit_attention_backward(Program *program, int layer, int dqkv, int dout, int out, int lse,
+                             int qkv, int document_start, const AttentionShape *shape) {
     Operation *operation = program_add(program, OP_ATTENTION_BACKWARD, layer);
     operation->outputs[0] = whole(dqkv);
     operation->inputs[0] = whole(dout);
@@ -129,8 +136,8 @@ void emit_attention_backward(Program *program, int layer, int dqkv, int dout, in
     operation->attention = *shape;
 }
 
-void emit_attention_decode(Program *program, int layer, int out, int key_cache, int value_cache, int qkv,
-                           const AttentionShape *shape) {
+void emit_attention_decode(Program *program, int layer, int out, int key_cache, int value_cache,
+                           int qkv, const AttentionShape *shape) {
     Operation *operation = program_add(program, OP_ATTENTION_DECODE, layer);
     operation->outputs[0] = whole(out);
     operation->outputs[1] = whole(key_cache);
@@ -139,8 +146,8 @@ void emit_attention_decode(Program *program, int layer, int out, int key_cache, 
     operation->attention = *shape;
 }
 
-void emit_cross_entropy(Program *program, Operand losses, Operand logits, Operand targets, int64_t count,
-                        int64_t vocab, float scale) {
+void emit_cross_entropy(Program *program, Operand losses, Operand logits, Operand targets,
+                        int64_t count, int64_t vocab, float scale) {
     Operation *operation = program_add(program, OP_CROSS_ENTROPY, -1);
     operation->outputs[0] = losses;
     operation->outputs[1] = logits;

@@ -32,19 +32,24 @@ static void declare_layer(Program *program, const ModelConfig *config, int layer
     program_weight(program, layer, 1, C, false, "layers.%d.norm1", layer);
     program_parameter(program, 1, INIT_ONES, 0, "model.layers.%d.input_layernorm.weight", layer);
     program_weight(program, layer, queries + 2 * keys, C, true, "layers.%d.qkv", layer);
-    program_parameter(program, queries, INIT_NORMAL, std, "model.layers.%d.self_attn.q_proj.weight", layer);
-    program_parameter(program, keys, INIT_NORMAL, std, "model.layers.%d.self_attn.k_proj.weight", layer);
-    program_parameter(program, keys, INIT_NORMAL, std, "model.layers.%d.self_attn.v_proj.weight", layer);
-    program_weight(program, layer, C, queries, true, "layers.%d.output", layer);
-    program_parameter(program, C, INIT_NORMAL, residual_std, "model.layers.%d.self_attn.o_proj.weight",
+    program_parameter(program, queries, INIT_NORMAL, std, "model.layers.%d.self_attn.q_proj.weight",
                       layer);
+    program_parameter(program, keys, INIT_NORMAL, std, "model.layers.%d.self_attn.k_proj.weight",
+                      layer);
+    program_parameter(program, keys, INIT_NORMAL, std, "model.layers.%d.self_attn.v_proj.weight",
+                      layer);
+    program_weight(program, layer, C, queries, true, "layers.%d.output", layer);
+    program_parameter(program, C, INIT_NORMAL, residual_std,
+                      "model.layers.%d.self_attn.o_proj.weight", layer);
     program_weight(program, layer, 1, C, false, "layers.%d.norm2", layer);
-    program_parameter(program, 1, INIT_ONES, 0, "model.layers.%d.post_attention_layernorm.weight", layer);
+    program_parameter(program, 1, INIT_ONES, 0, "model.layers.%d.post_attention_layernorm.weight",
+                      layer);
     program_weight(program, layer, 2 * F, C, true, "layers.%d.gate_up", layer);
     program_parameter(program, F, INIT_NORMAL, std, "model.layers.%d.mlp.gate_proj.weight", layer);
     program_parameter(program, F, INIT_NORMAL, std, "model.layers.%d.mlp.up_proj.weight", layer);
     program_weight(program, layer, C, F, true, "layers.%d.down", layer);
-    program_parameter(program, C, INIT_NORMAL, residual_std, "model.layers.%d.mlp.down_proj.weight", layer);
+    program_parameter(program, C, INIT_NORMAL, residual_std, "model.layers.%d.mlp.down_proj.weight",
+                      layer);
 }
 
 static void declare(Program *program, const ModelConfig *config) {
@@ -70,7 +75,7 @@ typedef struct Pass {
     const ModelConfig *config;
     int64_t B, T, N;
     int document_start; /* -1: attention across documents */
-    int first_cache;    /* generation: keys and values of layer 0, then those of layer 1…; else -1 */
+    int first_cache; /* generation: keys and values of layer 0, then those of layer 1…; else -1 */
 } Pass;
 
 static int activation(const Pass *pass, int64_t columns, RecomputeLevel level, const char *name,
@@ -83,7 +88,8 @@ static int activation(const Pass *pass, int64_t columns, RecomputeLevel level, c
 
 static int statistic(const Pass *pass, int64_t elements, RecomputeLevel level, const char *name,
                      int layer) {
-    int buffer = program_buffer(pass->program, BUFFER_ACTIVATION, DTYPE_F32, elements, "%s %d", name, layer);
+    int buffer =
+        program_buffer(pass->program, BUFFER_ACTIVATION, DTYPE_F32, elements, "%s %d", name, layer);
     if (buffer >= 0) pass->program->buffers[buffer].recompute_level = (int)level;
     return buffer;
 }
@@ -95,8 +101,12 @@ static int gradient(const Pass *pass, int64_t columns, const char *name, int lay
 
 static AttentionShape attention_shape(const Pass *pass, int layer) {
     const ModelConfig *config = pass->config;
-    return (AttentionShape){.B = pass->B, .T = pass->T, .H = config->heads, .KV = config->kv_heads,
-                            .D = config->head_dim, .window = model_layer_window(config, layer),
+    return (AttentionShape){.B = pass->B,
+                            .T = pass->T,
+                            .H = config->heads,
+                            .KV = config->kv_heads,
+                            .D = config->head_dim,
+                            .window = model_layer_window(config, layer),
                             .scale = 1.0f / sqrtf((float)config->head_dim)};
 }
 
@@ -109,7 +119,8 @@ static void attend(const Pass *pass, int layer, LayerValues *values) {
     values->attention = activation(pass, shape.H * shape.D, RECOMPUTE_LAYER, "attention", layer);
     if (pass->first_cache >= 0) {
         int keys = pass->first_cache + 2 * layer;
-        emit_attention_decode(pass->program, layer, values->attention, keys, keys + 1, values->qkv, &shape);
+        emit_attention_decode(pass->program, layer, values->attention, keys, keys + 1, values->qkv,
+                              &shape);
         return;
     }
     values->lse = statistic(pass, pass->N * shape.H, RECOMPUTE_LAYER, "lse", layer);
@@ -126,8 +137,8 @@ static int forward_layer(const Pass *pass, int layer, LayerValues *values) {
 
     values->norm1 = activation(pass, C, RECOMPUTE_CHEAP, "norm1", layer);
     values->rstd1 = statistic(pass, N, RECOMPUTE_NONE, "rstd1", layer);
-    emit_norm_forward(program, layer, values->norm1, values->rstd1, values->x, layer_weight(layer, NORM1),
-                      N, config->norm_eps);
+    emit_norm_forward(program, layer, values->norm1, values->rstd1, values->x,
+                      layer_weight(layer, NORM1), N, config->norm_eps);
     int unrotated = activation(pass, qkv_columns(config), RECOMPUTE_LAYER, "unrotated qkv", layer);
     emit_linear(program, layer, whole(unrotated), whole(values->norm1), layer_weight(layer, QKV),
                 operand_none, N);
@@ -181,8 +192,8 @@ static int backward_layer(const Pass *pass, int layer, const LayerValues *values
 
     int dattention = backward_linear(pass, layer, OUTPUT, dmiddle, values->attention, "attention");
     int dqkv = gradient(pass, qkv_columns(config), "qkv", layer);
-    emit_attention_backward(program, layer, dqkv, dattention, values->attention, values->lse, values->qkv,
-                            pass->document_start, &shape);
+    emit_attention_backward(program, layer, dqkv, dattention, values->attention, values->lse,
+                            values->qkv, pass->document_start, &shape);
     int dunrotated = gradient(pass, qkv_columns(config), "unrotated qkv", layer);
     emit_rope(program, layer, dunrotated, dqkv, &shape, true);
     int dnorm1 = backward_linear(pass, layer, QKV, dunrotated, values->norm1, "norm1");
@@ -208,15 +219,20 @@ static int write_head(const Pass *pass, int normed, int64_t chunk, float scale) 
         emit_cross_entropy(program, (Operand){program->losses, first}, logits,
                            (Operand){program->targets, first}, count, V, scale);
         if (scale <= 0) continue;
-        emit_linear_input_gradient(program, -1, (Operand){dnormed, first * C}, logits, head(config), count);
+        emit_linear_input_gradient(program, -1, (Operand){dnormed, first * C}, logits, head(config),
+                                   count);
         emit_linear_weight_gradient(program, -1, head(config), logits, rows, count);
     }
     return dnormed;
 }
 
-static Pass micro_batch_pass(Program *program, const ModelConfig *config, const ModelSettings *settings) {
-    return (Pass){.program = program, .config = config, .B = settings->micro_batch,
-                  .T = config->sequence_length, .N = settings->micro_batch * config->sequence_length,
+static Pass micro_batch_pass(Program *program, const ModelConfig *config,
+                             const ModelSettings *settings) {
+    return (Pass){.program = program,
+                  .config = config,
+                  .B = settings->micro_batch,
+                  .T = config->sequence_length,
+                  .N = settings->micro_batch * config->sequence_length,
                   .document_start = settings->document_mask ? program->document_start : -1,
                   .first_cache = -1};
 }
@@ -236,7 +252,8 @@ static int normalise_last(const Pass *pass, int x, int *rstd) {
     return normed;
 }
 
-static void write_training(Program *program, const ModelConfig *config, const ModelSettings *settings) {
+static void write_training(Program *program, const ModelConfig *config,
+                           const ModelSettings *settings) {
     Error error;
     LayerValues *values = allocate((size_t)config->layers, sizeof *values, &error);
     if (!values) {
@@ -253,15 +270,18 @@ static void write_training(Program *program, const ModelConfig *config, const Mo
     }
     int normed = normalise_last(&pass, x, &rstd);
     program->backward_begin = program->operation_count;
-    int dnormed = write_head(&pass, normed, settings->logit_chunk, 1.0f / (float)settings->batch_tokens);
+    int dnormed =
+        write_head(&pass, normed, settings->logit_chunk, 1.0f / (float)settings->batch_tokens);
     int dx = gradient(&pass, config->dim, "layer output", layers);
     emit_norm_backward(program, -1, dx, dnormed, -1, x, rstd, last_norm(config), pass.N);
-    for (int layer = layers - 1; layer >= 0; layer--) dx = backward_layer(&pass, layer, &values[layer], dx);
+    for (int layer = layers - 1; layer >= 0; layer--)
+        dx = backward_layer(&pass, layer, &values[layer], dx);
     emit_embedding_backward(program, 0, dx, program->tokens, pass.N);
     free(values);
 }
 
-static void write_evaluation(Program *program, const ModelConfig *config, const ModelSettings *settings) {
+static void write_evaluation(Program *program, const ModelConfig *config,
+                             const ModelSettings *settings) {
     program_begin_section(program, SECTION_EVALUATE);
     Pass pass = micro_batch_pass(program, config, settings);
     LayerValues values;
@@ -296,18 +316,22 @@ static int write_new_tokens(Pass *pass, SectionKind section, int64_t count) {
     return x;
 }
 
-static void write_generation(Program *program, const ModelConfig *config, const ModelSettings *settings) {
+static void write_generation(Program *program, const ModelConfig *config,
+                             const ModelSettings *settings) {
     program->context = settings->context;
     program->prefill_tokens = settings->prefill;
     program->new_tokens =
         program_buffer(program, BUFFER_INPUT, DTYPE_I32, settings->prefill, "new tokens");
-    program->logits = program_buffer(program, BUFFER_OUTPUT, DTYPE_F32, config->vocab, "next logits");
-    Pass pass = {.program = program, .config = config, .document_start = -1,
+    program->logits =
+        program_buffer(program, BUFFER_OUTPUT, DTYPE_F32, config->vocab, "next logits");
+    Pass pass = {.program = program,
+                 .config = config,
+                 .document_start = -1,
                  .first_cache = make_caches(program, config)};
     write_new_tokens(&pass, SECTION_PREFILL, settings->prefill);
     int rstd, x = write_new_tokens(&pass, SECTION_DECODE, 1);
-    emit_linear(program, -1, whole(program->logits), whole(normalise_last(&pass, x, &rstd)), head(config),
-                operand_none, 1);
+    emit_linear(program, -1, whole(program->logits), whole(normalise_last(&pass, x, &rstd)),
+                head(config), operand_none, 1);
 }
 
 const Model model_llama = {

@@ -21,11 +21,12 @@ void model_make_inputs(Program *program, const ModelConfig *config, int64_t B, i
     if (N > 0) {
         program->tokens = program_buffer(program, BUFFER_INPUT, DTYPE_I32, N, "tokens");
         program->targets = program_buffer(program, BUFFER_INPUT, DTYPE_I32, N, "targets");
-        program->document_start = program_buffer(program, BUFFER_INPUT, DTYPE_I32, N, "document start");
+        program->document_start =
+            program_buffer(program, BUFFER_INPUT, DTYPE_I32, N, "document start");
         program->losses = program_buffer(program, BUFFER_OUTPUT, DTYPE_F32, N, "losses");
     }
-    program->cos_sin = program_buffer(program, BUFFER_INPUT, DTYPE_F32, positions * config->head_dim,
-                                      "rotary table");
+    program->cos_sin = program_buffer(program, BUFFER_INPUT, DTYPE_F32,
+                                      positions * config->head_dim, "rotary table");
 }
 
 void model_rope_table(float *cos_sin, int64_t positions, int64_t D, double theta) {
@@ -44,8 +45,14 @@ void model_initialise(const Program *program, int parameter, uint64_t seed, floa
     uint64_t stream = random_stream(RANDOM_INIT, (uint32_t)parameter);
 #pragma omp parallel for schedule(static)
     for (int64_t i = 0; i < count; i++) switch (what->initialisation) {
-        case INIT_NORMAL: values[i] = what->init_std * random_normal(seed, stream, (uint64_t)i); break;
-        case INIT_ONES: values[i] = 1; break;
-        case INIT_ZEROS: values[i] = 0; break;
+        case INIT_NORMAL:
+            values[i] = what->init_std * random_normal(seed, stream, (uint64_t)i);
+            break;
+        case INIT_ONES:
+            values[i] = 1;
+            break;
+        case INIT_ZEROS:
+            values[i] = 0;
+            break;
         }
 }

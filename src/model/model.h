@@ -6,12 +6,13 @@
 #include "step/program.h"
 
 typedef struct ModelSettings {
-    int64_t micro_batch;  /* B: rows of T = config.sequence_length tokens */
-    int64_t logit_chunk;  /* tokens whose logits are held at a time */
-    int64_t batch_tokens; /* of an optimizer step: the loss gradient is scaled by 1 / batch_tokens */
-    bool document_mask;   /* attention stays inside documents */
-    int64_t context;      /* generation: tokens that the caches hold */
-    int64_t prefill;      /* generation: prompt tokens taken at a time */
+    int64_t micro_batch; /* B: rows of T = config.sequence_length tokens */
+    int64_t logit_chunk; /* tokens whose logits are held at a time */
+    int64_t
+        batch_tokens;   /* of an optimizer step: the loss gradient is scaled by 1 / batch_tokens */
+    bool document_mask; /* attention stays inside documents */
+    int64_t context;    /* generation: tokens that the caches hold */
+    int64_t prefill;    /* generation: prompt tokens taken at a time */
 } ModelSettings;
 
 typedef struct Model {
@@ -19,9 +20,12 @@ typedef struct Model {
     /* Adds the weights, and the parameters by their Hugging Face names. */
     void (*declare)(Program *program, const ModelConfig *config);
     /* Each adds one section (generation two), after declare() and program_make_weight_buffers(). */
-    void (*write_training)(Program *program, const ModelConfig *config, const ModelSettings *settings);
-    void (*write_evaluation)(Program *program, const ModelConfig *config, const ModelSettings *settings);
-    void (*write_generation)(Program *program, const ModelConfig *config, const ModelSettings *settings);
+    void (*write_training)(Program *program, const ModelConfig *config,
+                           const ModelSettings *settings);
+    void (*write_evaluation)(Program *program, const ModelConfig *config,
+                             const ModelSettings *settings);
+    void (*write_generation)(Program *program, const ModelConfig *config,
+                             const ModelSettings *settings);
 } Model;
 
 /* The model of config->architecture, or NULL with an error that lists those there are. */

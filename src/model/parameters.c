@@ -79,7 +79,8 @@ bool parameters_initialise(const Backend *backend, Executor *executor, const Pro
 
 /* IEEE binary16 to fp32; subnormals are exact. */
 static float half_to_float(uint16_t half) {
-    uint32_t sign = (uint32_t)(half & 0x8000u) << 16, exponent = (half >> 10) & 31u, mantissa = half & 0x3ffu;
+    uint32_t sign = (uint32_t)(half & 0x8000u) << 16, exponent = (half >> 10) & 31u,
+             mantissa = half & 0x3ffu;
     float value;
     if (exponent == 0) {
         value = (float)mantissa * 0x1p-24f;
@@ -119,10 +120,10 @@ static bool check_shape(const Program *program, const Parameter *parameter, cons
         snprintf(shape + strlen(shape), sizeof shape - strlen(shape), "%s%lld", i ? ", " : "",
                  (long long)tensor->shape[i]);
     if (vector)
-        return fail(error, "%s: %s has shape [%s]; the model needs [%lld]", path, tensor->name, shape,
-                    (long long)columns);
-    return fail(error, "%s: %s has shape [%s]; the model needs [%lld, %lld]", path, tensor->name, shape,
-                (long long)parameter->rows, (long long)columns);
+        return fail(error, "%s: %s has shape [%s]; the model needs [%lld]", path, tensor->name,
+                    shape, (long long)columns);
+    return fail(error, "%s: %s has shape [%s]; the model needs [%lld, %lld]", path, tensor->name,
+                shape, (long long)parameter->rows, (long long)columns);
 }
 
 bool parameters_load(const Backend *backend, Executor *executor, const Program *program,
@@ -147,28 +148,31 @@ bool parameters_load(const Backend *backend, Executor *executor, const Program *
         if (done) set_parameter(backend, executor, program, parameter, values, rounded);
     }
     if (done && found < file->count)
-        done = fail(error, "%s holds %d tensors where the model has %d parameters: is it another model?",
+        done = fail(error,
+                    "%s holds %d tensors where the model has %d parameters: is it another model?",
                     path, file->count, program->parameter_count);
     free(values);
     return done;
 }
 
-bool parameters_tensors(const Backend *backend, Executor *executor, const Program *program, bool working,
-                        Tensor *tensors, Error *error) {
+bool parameters_tensors(const Backend *backend, Executor *executor, const Program *program,
+                        bool working, Tensor *tensors, Error *error) {
     int buffer = working ? program->working : program->master;
     const uint8_t *data = backend->view(executor, buffer);
-    if (!data) return fail(error, "the parameters cannot be read from the %s backend", backend->name);
+    if (!data)
+        return fail(error, "the parameters cannot be read from the %s backend", backend->name);
     Dtype dtype = program->buffers[buffer].dtype;
     for (int i = 0; i < program->parameter_count; i++) {
         Parameter *parameter = &program->parameters[i];
         int64_t columns = columns_of(program, parameter), count = parameter->rows * columns;
         bool matrix = program->weights[parameter->weight].is_matrix;
-        tensors[i] = (Tensor){.name = parameter->name,
-                              .type = dtype == DTYPE_BF16 ? TENSOR_BF16 : TENSOR_F32,
-                              .rank = matrix ? 2 : 1,
-                              .shape = {matrix ? parameter->rows : columns, columns},
-                              .data = data + parameter_offset(program, parameter) * dtype_size(dtype),
-                              .bytes = (size_t)(count * dtype_size(dtype))};
+        tensors[i] =
+            (Tensor){.name = parameter->name,
+                     .type = dtype == DTYPE_BF16 ? TENSOR_BF16 : TENSOR_F32,
+                     .rank = matrix ? 2 : 1,
+                     .shape = {matrix ? parameter->rows : columns, columns},
+                     .data = data + parameter_offset(program, parameter) * dtype_size(dtype),
+                     .bytes = (size_t)(count * dtype_size(dtype))};
     }
     return true;
 }
@@ -200,22 +204,26 @@ int optimizer_tensors(const Backend *backend, Executor *executor, const Program 
         for (int k = 0; k < kinds; k++) {
             const Weight *weight = &program->weights[w];
             Dtype dtype = program->buffers[buffers[k].buffer].dtype;
-            int64_t elements = (weight->rows * weight->columns + buffers[k].per - 1) / buffers[k].per;
+            int64_t elements =
+                (weight->rows * weight->columns + buffers[k].per - 1) / buffers[k].per;
             const uint8_t *data = backend->view(executor, buffers[k].buffer);
             char *name = allocate(sizeof weight->name + 16, 1, error);
             if (!name || !data) {
-                if (name) fail(error, "the optimizer state cannot be read from the %s backend", backend->name);
+                if (name)
+                    fail(error, "the optimizer state cannot be read from the %s backend",
+                         backend->name);
                 free(name);
                 optimizer_tensors_free(tensors, count);
                 return -1;
             }
             snprintf(name, sizeof weight->name + 16, "%s.%s", weight->name, buffers[k].suffix);
-            tensors[count++] = (Tensor){.name = name,
-                                        .type = types[dtype],
-                                        .rank = 1,
-                                        .shape = {elements},
-                                        .data = data + weight->offset / buffers[k].per * dtype_size(dtype),
-                                        .bytes = (size_t)(elements * dtype_size(dtype))};
+            tensors[count++] =
+                (Tensor){.name = name,
+                         .type = types[dtype],
+                         .rank = 1,
+                         .shape = {elements},
+                         .data = data + weight->offset / buffers[k].per * dtype_size(dtype),
+                         .bytes = (size_t)(elements * dtype_size(dtype))};
         }
     return count;
 }
@@ -232,10 +240,12 @@ bool optimizer_load(const Backend *backend, Executor *executor, const Program *p
     for (int i = 0; done && i < count; i++) {
         const Tensor *tensor = safetensors_find(file, wanted[i].name);
         if (!tensor || tensor->type != wanted[i].type || tensor->bytes != wanted[i].bytes)
-            done = fail(error, "%s: %s is missing or of another format; resume with the same "
-                               "--optimizer-state that the checkpoint was written with",
+            done = fail(error,
+                        "%s: %s is missing or of another format; resume with the same "
+                        "--optimizer-state that the checkpoint was written with",
                         path, wanted[i].name);
-        else memcpy((void *)(uintptr_t)wanted[i].data, tensor->data, tensor->bytes);
+        else
+            memcpy((void *)(uintptr_t)wanted[i].data, tensor->data, tensor->bytes);
     }
     if (count >= 0) optimizer_tensors_free(wanted, count);
     free(wanted);

@@ -21,8 +21,8 @@ bool parameters_load(const Backend *backend, Executor *executor, const Program *
 
 /* The parameters as tensors to be written, in order: [program->parameter_count]. Data are the masters
  * in fp32, or the working copies when `working`. Names belong to the program, data to the executor. */
-bool parameters_tensors(const Backend *backend, Executor *executor, const Program *program, bool working,
-                        Tensor *tensors, Error *error);
+bool parameters_tensors(const Backend *backend, Executor *executor, const Program *program,
+                        bool working, Tensor *tensors, Error *error);
 
 /* The optimizer's moments, one tensor for each moment of each weight ("layers.0.qkv.moment1"): fills at
  * most program->weight_count * 4 tensors and returns their number. Names are allocated; release them

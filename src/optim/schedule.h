@@ -13,10 +13,10 @@ typedef enum ScheduleShape {
 typedef struct Schedule {
     ScheduleShape shape;
     double peak;
-    double floor;     /* share of the peak that is left at the end */
-    double cooldown;  /* WSD: share of all steps */
-    int64_t warmup;   /* steps of linear rise: step s has peak * s / warmup */
-    int64_t steps;    /* of the whole run */
+    double floor;    /* share of the peak that is left at the end */
+    double cooldown; /* WSD: share of all steps */
+    int64_t warmup;  /* steps of linear rise: step s has peak * s / warmup */
+    int64_t steps;   /* of the whole run */
 } Schedule;
 
 /* The rate of step 1..steps. */

@@ -34,7 +34,9 @@ static Cost attention_cost(const Program *program, const Operation *operation) {
     if (operation->kind == OP_ATTENTION_FORWARD)
         return (Cost){.flops = 2 * product, .bytes = 2 * tokens * width, .matrix = true};
     if (operation->kind == OP_ATTENTION_BACKWARD) /* the scores are computed again */
-        return (Cost){.flops = 5 * product, .useful = 4 * product, .bytes = 4 * tokens * width,
+        return (Cost){.flops = 5 * product,
+                      .useful = 4 * product,
+                      .bytes = 4 * tokens * width,
                       .matrix = true};
     double context = (double)program->context; /* decode: the whole cache at worst */
     return (Cost){.flops = 4 * tokens * H * D * context, .bytes = context * width};
@@ -43,14 +45,22 @@ static Cost attention_cost(const Program *program, const Operation *operation) {
 /* FLOPs per element of the operations that are bound by memory, roughly. */
 static double elementwise_flops(OperationKind kind) {
     switch (kind) {
-    case OP_RMSNORM_FORWARD: return 4;
-    case OP_RMSNORM_BACKWARD: return 10;
-    case OP_SWIGLU_FORWARD: return 12;
-    case OP_SWIGLU_BACKWARD: return 18;
-    case OP_CROSS_ENTROPY: return 25;
-    case OP_ADAMW: return 15;
-    case OP_GRADIENT_NORM: return 2;
-    default: return 1;
+    case OP_RMSNORM_FORWARD:
+        return 4;
+    case OP_RMSNORM_BACKWARD:
+        return 10;
+    case OP_SWIGLU_FORWARD:
+        return 12;
+    case OP_SWIGLU_BACKWARD:
+        return 18;
+    case OP_CROSS_ENTROPY:
+        return 25;
+    case OP_ADAMW:
+        return 15;
+    case OP_GRADIENT_NORM:
+        return 2;
+    default:
+        return 1;
     }
 }
 
@@ -60,26 +70,34 @@ static double operation_elements(const Operation *operation) {
     case OP_EMBEDDING_BACKWARD:
         return (double)operation->embedding.N * (double)operation->embedding.C;
     case OP_RMSNORM_FORWARD:
-    case OP_RMSNORM_BACKWARD: return (double)operation->norm.N * (double)operation->norm.C;
+    case OP_RMSNORM_BACKWARD:
+        return (double)operation->norm.N * (double)operation->norm.C;
     case OP_ROPE_FORWARD:
     case OP_ROPE_BACKWARD:
         return (double)(operation->rope.N * operation->rope.heads) * (double)operation->rope.D;
     case OP_SWIGLU_FORWARD:
-    case OP_SWIGLU_BACKWARD: return 2 * (double)operation->swiglu.N * (double)operation->swiglu.F;
+    case OP_SWIGLU_BACKWARD:
+        return 2 * (double)operation->swiglu.N * (double)operation->swiglu.F;
     case OP_CROSS_ENTROPY:
         return (double)operation->cross_entropy.N * (double)operation->cross_entropy.V;
-    case OP_ADAMW: return (double)operation->adamw.n;
-    default: return (double)operation->elements.n;
+    case OP_ADAMW:
+        return (double)operation->adamw.n;
+    default:
+        return (double)operation->elements.n;
     }
 }
 
 Cost operation_cost(const Program *program, const Operation *operation) {
     Cost cost = {0};
     switch (operation->kind) {
-    case OP_MATMUL: cost = matmul_cost(program, operation); break;
+    case OP_MATMUL:
+        cost = matmul_cost(program, operation);
+        break;
     case OP_ATTENTION_FORWARD:
     case OP_ATTENTION_BACKWARD:
-    case OP_ATTENTION_DECODE: cost = attention_cost(program, operation); break;
+    case OP_ATTENTION_DECODE:
+        cost = attention_cost(program, operation);
+        break;
     default: {
         double elements = operation_elements(operation);
         cost.flops = elements * elementwise_flops(operation->kind);
@@ -89,8 +107,10 @@ Cost operation_cost(const Program *program, const Operation *operation) {
             cost.bytes += operand_bytes(program, operation->outputs[i], elements);
     }
     }
-    if (operation->recomputed) cost.useful = 0;
-    else if (cost.useful == 0 && cost.matrix) cost.useful = cost.flops;
+    if (operation->recomputed)
+        cost.useful = 0;
+    else if (cost.useful == 0 && cost.matrix)
+        cost.useful = cost.flops;
     return cost;
 }
 

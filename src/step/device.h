@@ -7,13 +7,13 @@
 
 typedef struct Device {
     char name[64];
-    double matmul_flops;  /* dense peak of the storage type, fp32 accumulation, FLOP/s */
-    double efficiency;    /* share of that peak that large matmuls reach */
-    double vector_flops;  /* fp32 arithmetic outside matrix units, FLOP/s */
-    double bandwidth;     /* of main memory, bytes/s */
-    double overlap;       /* 1: memory traffic hides behind arithmetic; 0: their times add up */
-    double launch;        /* fixed seconds an operation costs */
-    int64_t memory;       /* bytes */
+    double matmul_flops; /* dense peak of the storage type, fp32 accumulation, FLOP/s */
+    double efficiency;   /* share of that peak that large matmuls reach */
+    double vector_flops; /* fp32 arithmetic outside matrix units, FLOP/s */
+    double bandwidth;    /* of main memory, bytes/s */
+    double overlap;      /* 1: memory traffic hides behind arithmetic; 0: their times add up */
+    double launch;       /* fixed seconds an operation costs */
+    int64_t memory;      /* bytes */
 } Device;
 
 /* The device of that name ("rtx-5090", "h200", …) for a storage type; an unknown name suggests the

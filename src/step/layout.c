@@ -16,8 +16,9 @@ static int64_t aligned(int64_t bytes) {
 static bool add_workspaces(Program *program, const Backend *backend, Error *error) {
     for (int o = 0; o < program->operation_count; o++) {
         int64_t bytes = backend->workspace(program, &program->operations[o]);
-        if (bytes < 0) return fail(error, "%s cannot run %s in these sizes", backend->name,
-                                   operation_name(program->operations[o].kind));
+        if (bytes < 0)
+            return fail(error, "%s cannot run %s in these sizes", backend->name,
+                        operation_name(program->operations[o].kind));
         if (!bytes) continue;
         int buffer = program_buffer(program, BUFFER_WORKSPACE, DTYPE_U8, bytes, "workspace %d", o);
         program->operations[o].workspace = (Operand){buffer, 0};
@@ -41,7 +42,8 @@ static void find_lifetimes(Program *program) {
         for (int i = 0; i < OPERATION_OUTPUTS; i++) touch(program, operation->outputs[i], o);
         touch(program, operation->workspace, o);
     }
-    Section prefill = program->sections[SECTION_PREFILL], decode = program->sections[SECTION_DECODE];
+    Section prefill = program->sections[SECTION_PREFILL],
+            decode = program->sections[SECTION_DECODE];
     for (int b = 0; b < program->buffer_count; b++) {
         Buffer *buffer = &program->buffers[b];
         if (buffer->kind != BUFFER_CACHE) continue;
@@ -54,10 +56,14 @@ static void find_lifetimes(Program *program) {
 static int in_place_input(const Operation *operation) {
     switch (operation->kind) {
     case OP_ROPE_FORWARD:
-    case OP_ROPE_BACKWARD: return 0;
-    case OP_RMSNORM_BACKWARD: return 1;
-    case OP_MATMUL: return 2;
-    default: return -1;
+    case OP_ROPE_BACKWARD:
+        return 0;
+    case OP_RMSNORM_BACKWARD:
+        return 1;
+    case OP_MATMUL:
+        return 2;
+    default:
+        return -1;
     }
 }
 
@@ -69,10 +75,12 @@ static void join_in_place(Program *program, int *leader) {
         const Operation *operation = &program->operations[o];
         int position = in_place_input(operation);
         if (position < 0 || operation->inputs[position].buffer < 0) continue;
-        int input = leader[operation->inputs[position].buffer], output = operation->outputs[0].buffer;
+        int input = leader[operation->inputs[position].buffer],
+            output = operation->outputs[0].buffer;
         Buffer *from = &program->buffers[input], *to = &program->buffers[output];
         if (buffer_is_persistent(from) || buffer_is_persistent(to) || input == output) continue;
-        if (from->last_use != o || to->first_use != o || buffer_bytes(from) != buffer_bytes(to)) continue;
+        if (from->last_use != o || to->first_use != o || buffer_bytes(from) != buffer_bytes(to))
+            continue;
         leader[output] = input;
         from->last_use = to->last_use;
     }
@@ -124,7 +132,8 @@ static void share_peak(Program *program, const Placed *placed, int count, int64_
     for (int o = 0; o < program->operation_count; o++) {
         int64_t alive = 0;
         for (int i = 0; i < count; i++)
-            if (placed[i].first <= o && o <= placed[i].last) alive += placed[i].end - placed[i].offset;
+            if (placed[i].first <= o && o <= placed[i].last)
+                alive += placed[i].end - placed[i].offset;
         if (alive > most) most = alive, moment = o;
     }
     for (int i = 0; i < count; i++)
@@ -140,8 +149,10 @@ static int64_t place_transient(Program *program, const int *leader, Placed *item
     for (int b = 0; b < program->buffer_count; b++) {
         const Buffer *buffer = &program->buffers[b];
         if (buffer_is_persistent(buffer) || leader[b] != b || buffer->first_use < 0) continue;
-        items[count++] = (Placed){.end = aligned(buffer_bytes(buffer)), .first = buffer->first_use,
-                                  .last = buffer->last_use, .buffer = b};
+        items[count++] = (Placed){.end = aligned(buffer_bytes(buffer)),
+                                  .first = buffer->first_use,
+                                  .last = buffer->last_use,
+                                  .buffer = b};
     }
     qsort(items, (size_t)count, sizeof *items, by_size);
     int64_t extent = 0;
@@ -158,7 +169,8 @@ static int64_t place_transient(Program *program, const int *leader, Placed *item
 
 int64_t program_live_bytes(Program *program, Error *error) {
     int *leader = allocate((size_t)program->buffer_count, sizeof *leader, error);
-    int64_t *change = leader ? allocate((size_t)program->operation_count + 1, sizeof *change, error) : NULL;
+    int64_t *change =
+        leader ? allocate((size_t)program->operation_count + 1, sizeof *change, error) : NULL;
     int64_t persistent = 0, alive = 0, most = 0;
     if (change) {
         find_lifetimes(program);

@@ -24,8 +24,8 @@ typedef enum OperationKind {
     OP_SWIGLU_BACKWARD,    /* dgate_up; dout, gate_up */
     OP_CROSS_ENTROPY,      /* losses, logits -> dlogits; targets */
     OP_GRADIENT_NORM,      /* norm[1]; gradients */
-    OP_ADAMW,              /* master, working or none, moment1, moment2, absmax1, absmax2; gradient, norm */
-    OP_ZERO,               /* out */
+    OP_ADAMW, /* master, working or none, moment1, moment2, absmax1, absmax2; gradient, norm */
+    OP_ZERO,  /* out */
     OPERATION_KINDS
 } OperationKind;
 
@@ -40,7 +40,11 @@ typedef struct Operand {
 static const Operand operand_none = {-1, 0};
 
 /* What a matrix product is for; a precision recipe chooses formats by it. */
-typedef enum MatmulRole { MATMUL_FORWARD, MATMUL_INPUT_GRADIENT, MATMUL_WEIGHT_GRADIENT } MatmulRole;
+typedef enum MatmulRole {
+    MATMUL_FORWARD,
+    MATMUL_INPUT_GRADIENT,
+    MATMUL_WEIGHT_GRADIENT
+} MatmulRole;
 
 /* out[M,N] = A[M,K] · B[K,N] + addend, row-major and packed. A transposed operand is stored [K,M] or
  * [N,K]. The addend has the shape and type of out and may be out itself (accumulation). */
@@ -62,38 +66,54 @@ typedef struct AdamwShape {
     int64_t n;
     StateFormat format;
     float beta1, beta2, epsilon, weight_decay, clip_norm; /* clip_norm 0: no clipping */
-    uint32_t tensor;                                      /* index of the weight, keys its rounding */
+    uint32_t tensor; /* index of the weight, keys its rounding */
 } AdamwShape;
 
 enum { OPERATION_OUTPUTS = 6, OPERATION_INPUTS = 5 };
 
 typedef struct Operation {
     OperationKind kind;
-    int layer;        /* -1 outside the layers */
-    bool recomputed;  /* a clone that the planner put into the backward pass */
+    int layer;       /* -1 outside the layers */
+    bool recomputed; /* a clone that the planner put into the backward pass */
     Operand outputs[OPERATION_OUTPUTS];
     Operand inputs[OPERATION_INPUTS];
     Operand workspace; /* scratch memory the backend asked for; set by the planner */
     union {
-        struct { int64_t N, C, V; } embedding;
-        struct { int64_t N, C; float eps; } norm;
+        struct {
+            int64_t N, C, V;
+        } embedding;
+        struct {
+            int64_t N, C;
+            float eps;
+        } norm;
         MatmulShape matmul;
-        struct { int64_t N, T, heads, rotated, D; } rope;
+        struct {
+            int64_t N, T, heads, rotated, D;
+        } rope;
         AttentionShape attention;
-        struct { int64_t N, F; } swiglu;
-        struct { int64_t N, V; float scale; bool gradient; } cross_entropy;
+        struct {
+            int64_t N, F;
+        } swiglu;
+        struct {
+            int64_t N, V;
+            float scale;
+            bool gradient;
+        } cross_entropy;
         AdamwShape adamw;
-        struct { int64_t n; } elements; /* gradient norm, zero */
+        struct {
+            int64_t n;
+        } elements; /* gradient norm, zero */
     };
 } Operation;
 
 /* Values that change from step to step, read when an operation runs. */
 typedef struct StepScalars {
     float learning_rate;
-    float gradient_scale; /* batch tokens / counted targets: makes the gradient a mean over targets */
-    int64_t step;         /* 1 for the first optimizer update */
+    float
+        gradient_scale; /* batch tokens / counted targets: makes the gradient a mean over targets */
+    int64_t step;       /* 1 for the first optimizer update */
     uint64_t seed;
-    int64_t position;     /* of the first new token in the key/value caches */
+    int64_t position; /* of the first new token in the key/value caches */
 } StepScalars;
 
 #endif

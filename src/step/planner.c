@@ -31,8 +31,8 @@ double plan_seconds(const Program *program, int64_t rows, const Device *device) 
 }
 
 /* Predicted seconds of a choice, and the bytes alive at its worst moment. */
-static bool weigh(const PlanRequest *request, const PlanChoice *choice, double *seconds, int64_t *live,
-                  Error *error) {
+static bool weigh(const PlanRequest *request, const PlanChoice *choice, double *seconds,
+                  int64_t *live, Error *error) {
     Program program;
     if (!write_candidate(request, choice, &program, error)) return false;
     *seconds = plan_seconds(&program, request->rows, request->device);
@@ -49,7 +49,8 @@ static int by_rank(const void *a, const void *b) {
 
 /* Every pair of micro-batch and logit chunk, ranked without recompute: so the pair that is chosen, which
  * decides the order of additions, does not depend on the recompute setting. Returns how many or -1. */
-static int list_pairs(const PlanRequest *request, StateFormat state, Candidate *pairs, Error *error) {
+static int list_pairs(const PlanRequest *request, StateFormat state, Candidate *pairs,
+                      Error *error) {
     int count = 0;
     for (int64_t rows = 1; rows <= request->rows; rows++) {
         if (request->micro_batch ? rows != request->micro_batch : rows > ROWS_MOST) continue;
@@ -58,9 +59,11 @@ static int list_pairs(const PlanRequest *request, StateFormat state, Candidate *
         int64_t least = request->logit_chunk ? request->logit_chunk : CHUNK_LEAST;
         int64_t most = request->logit_chunk ? request->logit_chunk : CHUNK_MOST;
         for (int64_t chunk = least; chunk <= most && count < PAIRS_MOST; chunk *= 2) {
-            if (chunk > least && chunk / 2 >= tokens) break; /* one chunk holds all tokens already */
+            if (chunk > least && chunk / 2 >= tokens)
+                break; /* one chunk holds all tokens already */
             Candidate *pair = &pairs[count++];
-            pair->choice = (PlanChoice){.micro_batch = rows, .state = state,
+            pair->choice = (PlanChoice){.micro_batch = rows,
+                                        .state = state,
                                         .logit_chunk = chunk < tokens ? chunk : tokens};
             double seconds;
             int64_t live;
@@ -124,7 +127,8 @@ static Outcome try_choice(const PlanRequest *request, const PlanChoice *choice, 
 }
 
 bool plan_step(const PlanRequest *request, Plan *plan, Program *program, Error *error) {
-    Candidate *candidates = allocate(PAIRS_MOST * (RECOMPUTE_LEVELS + 1), sizeof *candidates, error);
+    Candidate *candidates =
+        allocate(PAIRS_MOST * (RECOMPUTE_LEVELS + 1), sizeof *candidates, error);
     if (!candidates) return false;
     Outcome outcome = NOTHING_FITS;
     int64_t smallest = INT64_MAX;
@@ -142,10 +146,13 @@ bool plan_step(const PlanRequest *request, Plan *plan, Program *program, Error *
     if (outcome == NOTHING_FITS) {
         char needed[32], given[32];
         bool fixed = request->micro_batch > 1 || request->recompute >= 0 || request->state >= 0;
-        fail(error, "the step does not fit: the smallest plan takes %s and %s is available. Give --memory "
-                    "more, or take a smaller model, a shorter --seq-len or a smaller --vocab%s",
-             format_bytes(needed, smallest), format_bytes(given, request->memory > 0 ? request->memory : 0),
-             fixed ? ", or leave --micro-batch, --recompute and --optimizer-state to the planner" : "");
+        fail(error,
+             "the step does not fit: the smallest plan takes %s and %s is available. Give --memory "
+             "more, or take a smaller model, a shorter --seq-len or a smaller --vocab%s",
+             format_bytes(needed, smallest),
+             format_bytes(given, request->memory > 0 ? request->memory : 0),
+             fixed ? ", or leave --micro-batch, --recompute and --optimizer-state to the planner"
+                   : "");
     }
     return outcome == CHOSEN;
 }

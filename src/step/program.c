@@ -116,8 +116,8 @@ int program_weight(Program *program, int layer, int64_t rows, int64_t columns, b
                            &program->weight_count, sizeof *program->weights);
     if (index < 0) return -1;
     Weight *weight = &program->weights[index];
-    *weight = (Weight){.layer = layer, .rows = rows, .columns = columns, .offset = offset,
-                       .is_matrix = is_matrix};
+    *weight = (Weight){
+        .layer = layer, .rows = rows, .columns = columns, .offset = offset, .is_matrix = is_matrix};
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(weight->name, sizeof weight->name, format, arguments);
@@ -125,8 +125,8 @@ int program_weight(Program *program, int layer, int64_t rows, int64_t columns, b
     return index;
 }
 
-void program_parameter(Program *program, int64_t rows, Initialisation initialisation, float init_std,
-                       const char *format, ...) {
+void program_parameter(Program *program, int64_t rows, Initialisation initialisation,
+                       float init_std, const char *format, ...) {
     int index = next_index(program, &program->parameters, &program->parameter_capacity,
                            &program->parameter_count, sizeof *program->parameters);
     if (index < 0) return;
@@ -135,8 +135,11 @@ void program_parameter(Program *program, int64_t rows, Initialisation initialisa
     int64_t first_row = 0;
     if (index && parameter[-1].weight == weight)
         first_row = parameter[-1].first_row + parameter[-1].rows;
-    *parameter = (Parameter){.weight = weight, .first_row = first_row, .rows = rows,
-                             .initialisation = initialisation, .init_std = init_std};
+    *parameter = (Parameter){.weight = weight,
+                             .first_row = first_row,
+                             .rows = rows,
+                             .initialisation = initialisation,
+                             .init_std = init_std};
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(parameter->name, sizeof parameter->name, format, arguments);

@@ -9,17 +9,17 @@
 /* What a buffer holds: the rows of the memory table. Those up to BUFFER_CACHE live as long as the
  * program; the rest live from their first to their last use and share memory. */
 typedef enum BufferKind {
-    BUFFER_MASTER,              /* fp32 parameters */
-    BUFFER_WORKING,             /* parameters in the storage type */
-    BUFFER_GRADIENT,            /* fp32 parameter gradients */
-    BUFFER_STATE,               /* optimizer moments */
-    BUFFER_INPUT,               /* tokens, targets, tables */
-    BUFFER_OUTPUT,              /* losses, norm */
-    BUFFER_CACHE,               /* keys and values: live through the generation sections */
-    BUFFER_ACTIVATION,          /* kept from forward to backward */
+    BUFFER_MASTER,     /* fp32 parameters */
+    BUFFER_WORKING,    /* parameters in the storage type */
+    BUFFER_GRADIENT,   /* fp32 parameter gradients */
+    BUFFER_STATE,      /* optimizer moments */
+    BUFFER_INPUT,      /* tokens, targets, tables */
+    BUFFER_OUTPUT,     /* losses, norm */
+    BUFFER_CACHE,      /* keys and values: live through the generation sections */
+    BUFFER_ACTIVATION, /* kept from forward to backward */
     BUFFER_ACTIVATION_GRADIENT,
     BUFFER_LOGITS,
-    BUFFER_WORKSPACE,           /* scratch of one operation */
+    BUFFER_WORKSPACE, /* scratch of one operation */
     BUFFER_KINDS
 } BufferKind;
 
@@ -32,7 +32,7 @@ typedef struct Buffer {
     int64_t elements;
     int recompute_level; /* dropped after the forward pass at this level of recompute and above; 0 = never */
     int first_use, last_use;
-    int64_t offset;      /* bytes from the arena's start; set by the planner */
+    int64_t offset; /* bytes from the arena's start; set by the planner */
 } Buffer;
 
 /* The parts of a program that are run by themselves. */
@@ -55,7 +55,7 @@ typedef enum Initialisation { INIT_NORMAL, INIT_ONES, INIT_ZEROS } Initialisatio
 /* A matrix or vector as stored: the unit of the optimizer. Several parameters may be stacked in it (q, k
  * and v), so that one matmul computes them all. */
 typedef struct Weight {
-    char name[32];  /* "layers.3.qkv" */
+    char name[32]; /* "layers.3.qkv" */
     int layer;
     int64_t rows, columns; /* a vector has rows = 1 */
     int64_t offset;        /* elements from the start of the master, working and gradient buffers */
@@ -80,12 +80,12 @@ typedef struct Program {
     size_t buffer_capacity, operation_capacity, weight_capacity, parameter_capacity;
     Section sections[SECTIONS];
     SectionKind open_section; /* the one that program_add() appends to */
-    int backward_begin; /* first operation of the backward pass; 0 = there is none */
-    bool failed;        /* memory ran out while it was written; program_finish() reports it */
-    Operation spare;    /* takes what is written once that has happened */
+    int backward_begin;       /* first operation of the backward pass; 0 = there is none */
+    bool failed;              /* memory ran out while it was written; program_finish() reports it */
+    Operation spare;          /* takes what is written once that has happened */
 
-    Dtype storage; /* of activations and working weights */
-    int64_t B, T;  /* shape of a micro-batch */
+    Dtype storage;                   /* of activations and working weights */
+    int64_t B, T;                    /* shape of a micro-batch */
     int64_t prefill_tokens, context; /* of generation: tokens of a prefill, rows of the caches */
 
     /* Buffers that others look for; -1 where the program has none. */
@@ -93,8 +93,9 @@ typedef struct Program {
     int tokens, targets, document_start, losses, gradient_norm, cos_sin;
     int new_tokens, logits; /* generation: [prefill_tokens] in, [V] fp32 out */
 
-    int64_t arena_bytes;                  /* set by layout_program() */
-    int64_t kind_bytes[BUFFER_KINDS];     /* share of each kind at the peak; they add up to arena_bytes */
+    int64_t arena_bytes; /* set by layout_program() */
+    int64_t
+        kind_bytes[BUFFER_KINDS]; /* share of each kind at the peak; they add up to arena_bytes */
 } Program;
 
 void program_init(Program *program, Dtype storage);
@@ -117,8 +118,9 @@ int program_weight(Program *program, int layer, int64_t rows, int64_t columns, b
                    const char *format, ...) __attribute__((format(printf, 6, 7)));
 
 /* Adds a parameter: the next `rows` rows of the weight added last. */
-void program_parameter(Program *program, int64_t rows, Initialisation initialisation, float init_std,
-                       const char *format, ...) __attribute__((format(printf, 5, 6)));
+void program_parameter(Program *program, int64_t rows, Initialisation initialisation,
+                       float init_std, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
 
 /* Elements of the flat master, working and gradient buffers. */
 int64_t program_weight_elements(const Program *program);

@@ -17,7 +17,7 @@ enum { SKIPS_MOST = 10 }; /* steps in a row whose gradient is not finite, before
 
 /* What one optimizer step gathers. */
 typedef struct StepSums {
-    double loss;     /* nats over all counted targets */
+    double loss; /* nats over all counted targets */
     int64_t targets;
     double data_wait; /* seconds */
 } StepSums;
@@ -45,8 +45,10 @@ static bool run_step(Run *run, StepMetrics *metrics, Error *error) {
     const Backend *backend = run->plan.backend;
     double started = seconds_now();
     StepSums sums = {0};
-    StepScalars scalars = {.learning_rate = (float)schedule_rate(&settings->schedule, run->step + 1),
-                           .step = run->step + 1, .seed = settings->seed};
+    StepScalars scalars = {.learning_rate =
+                               (float)schedule_rate(&settings->schedule, run->step + 1),
+                           .step = run->step + 1,
+                           .seed = settings->seed};
     int64_t micro_batches = settings_rows(settings) / run->plan.program.B;
     for (int64_t i = 0; i < micro_batches; i++)
         if (!run_micro_batch(run, &scalars, &sums, error)) return false;
@@ -82,7 +84,8 @@ static void log_step(Run *run, const StepMetrics *metrics) {
     tensorboard_scalar(&run->board, now, metrics->step, "train/loss", metrics->loss);
     tensorboard_scalar(&run->board, now, metrics->step, "train/lr", metrics->lr);
     tensorboard_scalar(&run->board, now, metrics->step, "train/grad_norm", metrics->grad_norm);
-    tensorboard_scalar(&run->board, now, metrics->step, "speed/tokens_per_s", metrics->tokens_per_s);
+    tensorboard_scalar(&run->board, now, metrics->step, "speed/tokens_per_s",
+                       metrics->tokens_per_s);
     tensorboard_scalar(&run->board, now, metrics->step, "speed/mfu", metrics->mfu);
     tensorboard_flush(&run->board);
 }
@@ -96,10 +99,14 @@ static bool check_finite(Run *run, const StepMetrics *metrics, int *skips, Error
     }
     metrics_event(&run->log, "skip", run->step, "gradient norm %g; the update was left out",
                   metrics->grad_norm);
-    log_warning("step %lld: the gradient is not finite; its update was left out", (long long)run->step);
+    log_warning("step %lld: the gradient is not finite; its update was left out",
+                (long long)run->step);
     if (++*skips < SKIPS_MOST) return true;
-    return fail(error, "%d steps in a row had a gradient that is not finite: the run has diverged. Go back to "
-                       "an earlier checkpoint with a lower --lr or a longer --warmup", SKIPS_MOST);
+    return fail(
+        error,
+        "%d steps in a row had a gradient that is not finite: the run has diverged. Go back to "
+        "an earlier checkpoint with a lower --lr or a longer --warmup",
+        SKIPS_MOST);
 }
 
 static bool evaluate_run(Run *run, TrainResult *result, Error *error) {
@@ -113,8 +120,8 @@ static bool evaluate_run(Run *run, TrainResult *result, Error *error) {
     tensorboard_scalar(&run->board, now, run->step, "val/loss", evaluation.loss);
     tensorboard_scalar(&run->board, now, run->step, "val/bpb", evaluation.bpb);
     tensorboard_flush(&run->board);
-    log_line("step %lld: validation loss %.4f, %.4f bits per byte", (long long)run->step, evaluation.loss,
-             evaluation.bpb);
+    log_line("step %lld: validation loss %.4f, %.4f bits per byte", (long long)run->step,
+             evaluation.loss, evaluation.bpb);
     return true;
 }
 
@@ -137,7 +144,8 @@ static bool due(int64_t step, int64_t every) {
 /* What follows a step: first the checkpoint, so that nothing after it can lose the run. */
 static bool after_step(Run *run, bool last, double *saved, TrainResult *result, Error *error) {
     const TrainSettings *settings = run->settings;
-    bool timed = settings->checkpoint_seconds > 0 && seconds_now() - *saved >= settings->checkpoint_seconds;
+    bool timed =
+        settings->checkpoint_seconds > 0 && seconds_now() - *saved >= settings->checkpoint_seconds;
     if ((due(run->step, settings->checkpoint_every) || timed) && !last) {
         Error failure;
         save(run, saved, &failure);
@@ -211,8 +219,8 @@ static bool loop(Run *run, const Watcher *watcher, TrainResult *result, Error *e
 }
 
 bool train(const TrainSettings *settings, const Dataset *dataset, const Tokenizer *tokenizer,
-           const char *config, void (*on_step)(void *context, int64_t step, double loss), void *context,
-           TrainResult *result, Error *error) {
+           const char *config, void (*on_step)(void *context, int64_t step, double loss),
+           void *context, TrainResult *result, Error *error) {
     *result = (TrainResult){.loss = NAN, .tokens_per_s = NAN, .val_loss = NAN, .val_bpb = NAN};
     Run run;
     interrupt_install();
@@ -224,10 +232,12 @@ bool train(const TrainSettings *settings, const Dataset *dataset, const Tokenize
         result->planned_bytes = step_plan_peak(&run.plan);
         done = loop(&run, &watcher, result, error);
         log_status_end();
-        if (!done) metrics_event(&run.log, "error", run.step, "%s", error->message);
+        if (!done)
+            metrics_event(&run.log, "error", run.step, "%s", error->message);
         else if (result->interrupted)
-            log_line("stopped by a signal at step %lld; 'hearth train --run-dir %s --resume' goes on",
-                     (long long)run.step, settings->run_directory);
+            log_line(
+                "stopped by a signal at step %lld; 'hearth train --run-dir %s --resume' goes on",
+                (long long)run.step, settings->run_directory);
         run_close(&run);
     }
     interrupt_remove();

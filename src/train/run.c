@@ -17,8 +17,10 @@ static bool refuse_mixing(const Run *run, Error *error) {
     size_t count;
     if (!checkpoints_list(run->directory.checkpoints, &steps, &count, error)) return false;
     free(steps);
-    return !count || fail(error, "%s already holds %zu checkpoint%s: give --resume to go on, or another "
-                                 "--run-dir", run->settings->run_directory, count, count == 1 ? "" : "s");
+    return !count || fail(error,
+                          "%s already holds %zu checkpoint%s: give --resume to go on, or another "
+                          "--run-dir",
+                          run->settings->run_directory, count, count == 1 ? "" : "s");
 }
 
 /* What decides the order of additions, and the format of the moments, stays as the run began unless the
@@ -74,13 +76,15 @@ static bool load_initial(Run *run, const char *path, Error *error) {
         if (done) tokenizer_hash(tokenizer, hash);
         tokenizer_free(tokenizer);
         if (done && run->tokenizer && strcmp(hash, run->tokenizer_hash) != 0)
-            done = fail(error, "%s has another tokenizer than the dataset: build the dataset with "
-                               "--tokenizer %s", path, file);
+            done = fail(error,
+                        "%s has another tokenizer than the dataset: build the dataset with "
+                        "--tokenizer %s",
+                        path, file);
     }
     free(file);
     if (!done || !checkpoint_open(&checkpoint, path, CHECKPOINT_WEIGHTS, error)) return false;
-    done = parameters_load(run->plan.backend, run->executor, &run->plan.program, &checkpoint.model, path,
-                           error);
+    done = parameters_load(run->plan.backend, run->executor, &run->plan.program, &checkpoint.model,
+                           path, error);
     checkpoint_close(&checkpoint);
     return done;
 }
@@ -106,10 +110,13 @@ static bool open_logs(Run *run, const char *config, Error *error) {
 
 static bool open_loader(Run *run, Error *error) {
     const TrainSettings *settings = run->settings;
-    LoaderSettings wanted = {.split = SPLIT_TRAIN, .packing = settings->packing,
+    LoaderSettings wanted = {.split = SPLIT_TRAIN,
+                             .packing = settings->packing,
                              .sequence_length = settings->model.sequence_length,
-                             .micro_batch = run->plan.plan.choice.micro_batch, .shuffle = true,
-                             .seed = settings->seed, .ranks = 1};
+                             .micro_batch = run->plan.plan.choice.micro_batch,
+                             .shuffle = true,
+                             .seed = settings->seed,
+                             .ranks = 1};
     run->loader = loader_open(run->dataset, &wanted, run->sample, LOADER_RING, error);
     return run->loader != NULL;
 }
@@ -117,23 +124,26 @@ static bool open_loader(Run *run, Error *error) {
 static bool start(Run *run, const Restored *restored, const char *config, Error *error) {
     const Program *program = &run->plan.program;
     run->executor = run->plan.backend->open(program, error);
-    run->inference = (Inference){.backend = run->plan.backend, .program = program,
-                                 .executor = run->executor, .tokenizer = run->tokenizer};
+    run->inference = (Inference){.backend = run->plan.backend,
+                                 .program = program,
+                                 .executor = run->executor,
+                                 .tokenizer = run->tokenizer};
     return run->executor && set_weights(run, restored, error) && open_loader(run, error) &&
            open_logs(run, config, error);
 }
 
-bool run_open(Run *run, const TrainSettings *settings, const Dataset *dataset, const Tokenizer *tokenizer,
-              const char *config, Error *error) {
+bool run_open(Run *run, const TrainSettings *settings, const Dataset *dataset,
+              const Tokenizer *tokenizer, const char *config, Error *error) {
     *run = (Run){.settings = settings, .dataset = dataset, .tokenizer = tokenizer};
     if (tokenizer) tokenizer_hash(tokenizer, run->tokenizer_hash);
     Restored restored = {0};
     run->directory_open = run_directory_open(&run->directory, settings->run_directory, error);
-    bool done = run->directory_open &&
-                (settings->resume ? state_restore(run, &restored, error) : refuse_mixing(run, error)) &&
-                make_plan(run, &restored, error) &&
-                run_directory_check_space(&run->directory, checkpoint_bytes(&run->plan.program), error) &&
-                start(run, &restored, config, error);
+    bool done =
+        run->directory_open &&
+        (settings->resume ? state_restore(run, &restored, error) : refuse_mixing(run, error)) &&
+        make_plan(run, &restored, error) &&
+        run_directory_check_space(&run->directory, checkpoint_bytes(&run->plan.program), error) &&
+        start(run, &restored, config, error);
     if (done && restored.path) {
         log_line("resumed from %s", restored.path);
         metrics_event(&run->log, "resume", run->step, "from %s", restored.path);
@@ -156,8 +166,10 @@ void run_close(Run *run) {
 
 static json_t *generation_config(const ModelConfig *config) {
     json_t *json = json_object();
-    if (config->bos_id >= 0) json_object_set_new(json, "bos_token_id", json_integer(config->bos_id));
-    if (config->eos_id >= 0) json_object_set_new(json, "eos_token_id", json_integer(config->eos_id));
+    if (config->bos_id >= 0)
+        json_object_set_new(json, "bos_token_id", json_integer(config->bos_id));
+    if (config->eos_id >= 0)
+        json_object_set_new(json, "eos_token_id", json_integer(config->eos_id));
     json_object_set_new(json, "do_sample", json_true());
     return json;
 }

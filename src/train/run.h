@@ -24,16 +24,16 @@ typedef struct Run {
     Loader *loader;
     Inference inference; /* evaluation and samples run in the same program */
 
-    int64_t step;    /* optimizer steps done */
-    int64_t tokens;  /* trained on */
-    int64_t sample;  /* absolute number of the next row of data: the loader's whole position */
+    int64_t step;   /* optimizer steps done */
+    int64_t tokens; /* trained on */
+    int64_t sample; /* absolute number of the next row of data: the loader's whole position */
     double checkpoint_wait; /* seconds, since the last step was logged */
 } Run;
 
 /* Opens the run directory and the dataset's loader, plans, and sets weights and position: initial ones,
  * those of init_from, or those of the latest checkpoint. On failure the run is closed. */
-bool run_open(Run *run, const TrainSettings *settings, const Dataset *dataset, const Tokenizer *tokenizer,
-              const char *config, Error *error);
+bool run_open(Run *run, const TrainSettings *settings, const Dataset *dataset,
+              const Tokenizer *tokenizer, const char *config, Error *error);
 void run_close(Run *run);
 
 /* Writes a checkpoint of the current step and prunes old ones. */

@@ -21,7 +21,8 @@ static bool collect(void *context, uint32_t id) {
            text_stream_push(&collected->stream, bytes, size, &collected->text, collected->error);
 }
 
-bool print_sample(const Inference *inference, const TrainSettings *settings, int64_t step, Error *error) {
+bool print_sample(const Inference *inference, const TrainSettings *settings, int64_t step,
+                  Error *error) {
     const Tokenizer *tokenizer = inference->tokenizer;
     if (!tokenizer) return true;
     SamplingSettings sampling = {.temperature = 0.8, .top_p = 0.95, .seed = settings->seed};
@@ -32,12 +33,13 @@ bool print_sample(const Inference *inference, const TrainSettings *settings, int
     bool done = sampler && prompt_encode(tokenizer, prompt, strlen(prompt), &ids, error);
     if (done) {
         int64_t room = inference->program->context - (int64_t)ids.count;
-        Generation generation = {.prompt = ids.ids,
-                                 .prompt_count = (int64_t)ids.count,
-                                 .max_tokens = settings->sample_tokens < room ? settings->sample_tokens : room,
-                                 .end_token = tokenizer_document_separator(tokenizer),
-                                 .token = collect,
-                                 .context = &collected};
+        Generation generation = {
+            .prompt = ids.ids,
+            .prompt_count = (int64_t)ids.count,
+            .max_tokens = settings->sample_tokens < room ? settings->sample_tokens : room,
+            .end_token = tokenizer_document_separator(tokenizer),
+            .token = collect,
+            .context = &collected};
         done = generate(inference, sampler, &generation, error) &&
                text_stream_finish(&collected.stream, &collected.text, error);
     }

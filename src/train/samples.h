@@ -6,6 +6,7 @@
 #include "train/settings.h"
 
 /* Prints what the model writes after settings->sample_prompt. */
-bool print_sample(const Inference *inference, const TrainSettings *settings, int64_t step, Error *error);
+bool print_sample(const Inference *inference, const TrainSettings *settings, int64_t step,
+                  Error *error);
 
 #endif

@@ -31,12 +31,12 @@ typedef struct TrainSettings {
     bool document_mask;
 
     const char *run_directory;
-    const char *init_from;   /* a checkpoint whose weights to start from, or NULL */
+    const char *init_from; /* a checkpoint whose weights to start from, or NULL */
     bool resume;
-    int64_t stop_after;      /* steps of this invocation; 0 = to the end */
-    int64_t checkpoint_every; /* steps; 0 = only at the end */
-    double checkpoint_seconds; /* also after so long; 0 = not */
-    int64_t keep;            /* checkpoints; 0 = all */
+    int64_t stop_after;              /* steps of this invocation; 0 = to the end */
+    int64_t checkpoint_every;        /* steps; 0 = only at the end */
+    double checkpoint_seconds;       /* also after so long; 0 = not */
+    int64_t keep;                    /* checkpoints; 0 = all */
     int64_t eval_every, eval_tokens; /* steps; tokens of an evaluation, 0 = all */
     int64_t sample_every, sample_tokens;
     const char *sample_prompt;

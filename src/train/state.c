@@ -16,22 +16,25 @@ static const char *packing_name(Packing packing) {
 json_t *state_to_json(const Run *run) {
     const TrainSettings *settings = run->settings;
     const PlanChoice *choice = &run->plan.plan.choice;
-    const struct { const char *key; int64_t value; } numbers[] = {
-        {"version", STATE_VERSION},
-        {"step", run->step},
-        {"tokens", run->tokens},
-        {"sample", run->sample},
-        {"seed", (int64_t)settings->seed},
-        {"sequence_length", settings->model.sequence_length},
-        {"batch_tokens", settings->batch_tokens},
-        {"micro_batch", choice->micro_batch},
-        {"logit_chunk", choice->logit_chunk}};
-    const struct { const char *key, *value; } texts[] = {
-        {"packing", packing_name(settings->packing)},
-        {"precision", dtype_name(settings->storage)},
-        {"optimizer_state", state_format_name(choice->state)},
-        {"dataset", dataset_fingerprint(run->dataset)},
-        {"tokenizer", run->tokenizer_hash}};
+    const struct {
+        const char *key;
+        int64_t value;
+    } numbers[] = {{"version", STATE_VERSION},
+                   {"step", run->step},
+                   {"tokens", run->tokens},
+                   {"sample", run->sample},
+                   {"seed", (int64_t)settings->seed},
+                   {"sequence_length", settings->model.sequence_length},
+                   {"batch_tokens", settings->batch_tokens},
+                   {"micro_batch", choice->micro_batch},
+                   {"logit_chunk", choice->logit_chunk}};
+    const struct {
+        const char *key, *value;
+    } texts[] = {{"packing", packing_name(settings->packing)},
+                 {"precision", dtype_name(settings->storage)},
+                 {"optimizer_state", state_format_name(choice->state)},
+                 {"dataset", dataset_fingerprint(run->dataset)},
+                 {"tokenizer", run->tokenizer_hash}};
     json_t *json = json_object();
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         json_object_set_new(json, numbers[i].key, json_integer(numbers[i].value));
@@ -45,7 +48,8 @@ static bool same_text(const json_t *state, const char *key, const char *now, con
     const char *then = json_get_string(state, key, error);
     if (!then) return false;
     if (!strcmp(then, now)) return true;
-    return fail(error, "the checkpoint was trained with %s %s, this run has %s; %s", key, then, now, remedy);
+    return fail(error, "the checkpoint was trained with %s %s, this run has %s; %s", key, then, now,
+                remedy);
 }
 
 static bool same_number(const json_t *state, const char *key, int64_t now, const char *option,
@@ -53,7 +57,8 @@ static bool same_number(const json_t *state, const char *key, int64_t now, const
     int64_t then;
     if (!json_get_integer(state, key, 0, INT64_MAX, &then, error)) return false;
     if (then == now) return true;
-    return fail(error, "the checkpoint was trained with %s %lld, this run has %lld; resume with --%s %lld",
+    return fail(error,
+                "the checkpoint was trained with %s %lld, this run has %lld; resume with --%s %lld",
                 key, (long long)then, (long long)now, option, (long long)then);
 }
 
@@ -67,7 +72,8 @@ static bool check_state(Run *run, const json_t *state, Error *error) {
                      "resume with the dataset that the run began with", error) &&
            same_text(state, "packing", packing_name(settings->packing),
                      "resume with the packing that the run began with", error) &&
-           same_number(state, "sequence_length", settings->model.sequence_length, "seq-len", error) &&
+           same_number(state, "sequence_length", settings->model.sequence_length, "seq-len",
+                       error) &&
            same_number(state, "seed", (int64_t)settings->seed, "seed", error) &&
            json_get_integer(state, "step", 0, INT64_MAX, &run->step, error) &&
            json_get_integer(state, "tokens", 0, INT64_MAX, &run->tokens, error) &&
@@ -80,26 +86,26 @@ typedef struct Field {
 } Field;
 
 static bool check_model(const ModelConfig *then, const ModelConfig *now, Error *error) {
-    const Field fields[] = {{"layers", then->layers, now->layers},
-                            {"dim", then->dim, now->dim},
-                            {"heads", then->heads, now->heads},
-                            {"kv-heads", then->kv_heads, now->kv_heads},
-                            {"head-dim", then->head_dim, now->head_dim},
-                            {"ffn", then->ffn, now->ffn},
-                            {"vocab", then->vocab, now->vocab},
-                            {"tie-embeddings", then->tied, now->tied}};
+    const Field fields[] = {
+        {"layers", then->layers, now->layers},       {"dim", then->dim, now->dim},
+        {"heads", then->heads, now->heads},          {"kv-heads", then->kv_heads, now->kv_heads},
+        {"head-dim", then->head_dim, now->head_dim}, {"ffn", then->ffn, now->ffn},
+        {"vocab", then->vocab, now->vocab},          {"tie-embeddings", then->tied, now->tied}};
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
         if (fields[i].then != fields[i].now)
-            return fail(error, "the checkpoint holds another model: --%s is %lld there and %lld here; leave "
-                               "the model's options out to resume with the checkpoint's own",
-                        fields[i].name, (long long)fields[i].then, (long long)fields[i].now);
+            return fail(
+                error,
+                "the checkpoint holds another model: --%s is %lld there and %lld here; leave "
+                "the model's options out to resume with the checkpoint's own",
+                fields[i].name, (long long)fields[i].then, (long long)fields[i].now);
     return true;
 }
 
 bool state_restore(Run *run, Restored *restored, Error *error) {
     *restored = (Restored){.path = checkpoints_latest(run->directory.checkpoints, error)};
     if (!restored->path)
-        return fail_within(error, "--resume found nothing to go on from in %s", run->settings->run_directory);
+        return fail_within(error, "--resume found nothing to go on from in %s",
+                           run->settings->run_directory);
     ModelConfig config;
     char *path = path_join(restored->path, "train_state.json", error);
     bool done = path && model_config_load(&config, restored->path, error) &&

@@ -30,9 +30,11 @@ void status_show(Status *status, const StepMetrics *metrics) {
     double left = each * (double)(status->last_step - metrics->step);
     char speed[32], remaining[32], finish[32];
     format_finish(finish, left);
-    log_status("step %lld/%lld  loss %.4f  norm %.2f  lr %.2e  %s tok/s  mfu %.1f%%  data %.1f%%  %s left, "
+    log_status("step %lld/%lld  loss %.4f  norm %.2f  lr %.2e  %s tok/s  mfu %.1f%%  data %.1f%%  "
+               "%s left, "
                "ends %s",
-               (long long)metrics->step, (long long)status->last_step, metrics->loss, metrics->grad_norm,
-               metrics->lr, format_count(speed, metrics->tokens_per_s), 100 * metrics->mfu,
-               100 * metrics->data_wait_ms / metrics->step_ms, format_duration(remaining, left), finish);
+               (long long)metrics->step, (long long)status->last_step, metrics->loss,
+               metrics->grad_norm, metrics->lr, format_count(speed, metrics->tokens_per_s),
+               100 * metrics->mfu, 100 * metrics->data_wait_ms / metrics->step_ms,
+               format_duration(remaining, left), finish);
 }

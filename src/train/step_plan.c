@@ -15,9 +15,12 @@ static bool write_program(Program *program, const PlanChoice *choice, void *cont
     const Model *model = model_find(config, error);
     if (!model) return false;
     int64_t T = config->sequence_length;
-    ModelSettings sizes = {.micro_batch = choice->micro_batch, .logit_chunk = choice->logit_chunk,
-                           .batch_tokens = settings->batch_tokens, .document_mask = settings->document_mask,
-                           .context = T, .prefill = T < 64 ? T : 64};
+    ModelSettings sizes = {.micro_batch = choice->micro_batch,
+                           .logit_chunk = choice->logit_chunk,
+                           .batch_tokens = settings->batch_tokens,
+                           .document_mask = settings->document_mask,
+                           .context = T,
+                           .prefill = T < 64 ? T : 64};
     AdamwSettings adamw = settings->adamw;
     adamw.state = choice->state;
     program_init(program, settings->storage);
@@ -64,9 +67,12 @@ enum { DRIVER_BYTES = 640 << 20 };
 bool step_plan_make(StepPlan *plan, const TrainSettings *settings, const Backend *backend,
                     const Device *device, Error *error) {
     *plan = (StepPlan){.backend = backend};
-    if (device) plan->device = *device;
-    else if (!backend->describe(&plan->device, settings->storage, error)) return false;
-    int64_t memory = settings->memory ? settings->memory : (int64_t)(0.85 * (double)plan->device.memory);
+    if (device)
+        plan->device = *device;
+    else if (!backend->describe(&plan->device, settings->storage, error))
+        return false;
+    int64_t memory =
+        settings->memory ? settings->memory : (int64_t)(0.85 * (double)plan->device.memory);
     TrainSettings copy = *settings; /* the callback takes a pointer that is not const */
     PlanRequest request = {.backend = backend,
                            .device = &plan->device,
@@ -80,9 +86,11 @@ bool step_plan_make(StepPlan *plan, const TrainSettings *settings, const Backend
                            .write = write_program,
                            .context = &copy};
     if (!plan_step(&request, &plan->plan, &plan->program, error)) return false;
-    plan->process_bytes = device ? DRIVER_BYTES : process_bytes(settings, plan->plan.choice.micro_batch);
+    plan->process_bytes =
+        device ? DRIVER_BYTES : process_bytes(settings, plan->plan.choice.micro_batch);
     if (!device) {
-        if (!backend->measure(&plan->device, settings->storage, plan->program.arena_bytes, error)) return false;
+        if (!backend->measure(&plan->device, settings->storage, plan->program.arena_bytes, error))
+            return false;
         plan->plan.seconds = plan_seconds(&plan->program, request.rows, &plan->device);
     }
     return true;
@@ -92,8 +100,9 @@ bool memory_check(const StepPlan *plan, Error *error) {
     int64_t more = step_plan_peak(plan) - memory_resident(), available = memory_available();
     char needed[32], there[32];
     if (more <= available) return true;
-    return fail(error, "the plan needs %s more and only %s is free now: close other programs, or give "
-                       "--memory what training may take",
+    return fail(error,
+                "the plan needs %s more and only %s is free now: close other programs, or give "
+                "--memory what training may take",
                 format_bytes(needed, more), format_bytes(there, available));
 }
 
@@ -116,7 +125,7 @@ static void print_memory(const StepPlan *plan, FILE *file) {
     for (int kind = 0; kind < BUFFER_KINDS; kind++)
         if (plan->program.kind_bytes[kind])
             fprintf(file, "  %-24s %12s\n", buffer_kind_name((BufferKind)kind),
-                     format_bytes(text, plan->program.kind_bytes[kind]));
+                    format_bytes(text, plan->program.kind_bytes[kind]));
     fprintf(file, "  %-24s %12s\n", "process and loader", format_bytes(text, plan->process_bytes));
     fprintf(file, "  %-24s %12s\n", "peak", format_bytes(text, step_plan_peak(plan)));
 }
@@ -126,24 +135,28 @@ void step_plan_print(const StepPlan *plan, const TrainSettings *settings, FILE *
     const PlanChoice *choice = &plan->plan.choice;
     char parameters[32], tokens[32], duration[32], whole_run[32], batch[32];
     double total = (double)settings->steps * (double)settings->batch_tokens;
-    fprintf(file, "model: %s, %lld layers x %lld, %lld heads (%lld kv) of %lld, ffn %lld, vocabulary %lld, "
-             "%s parameters\n",
-             config->architecture, (long long)config->layers, (long long)config->dim,
-             (long long)config->heads, (long long)config->kv_heads, (long long)config->head_dim,
-             (long long)config->ffn, (long long)config->vocab,
-             format_count(parameters, (double)model_parameters(config)));
+    fprintf(
+        file,
+        "model: %s, %lld layers x %lld, %lld heads (%lld kv) of %lld, ffn %lld, vocabulary %lld, "
+        "%s parameters\n",
+        config->architecture, (long long)config->layers, (long long)config->dim,
+        (long long)config->heads, (long long)config->kv_heads, (long long)config->head_dim,
+        (long long)config->ffn, (long long)config->vocab,
+        format_count(parameters, (double)model_parameters(config)));
     print_memory(plan, file);
-    fprintf(file, "plan: %s; %s, micro-batch %lld of %lld x %lld, recompute %s, logits %lld tokens at a time, "
-             "optimizer state %s\n",
-             plan->device.name, dtype_name(settings->storage), (long long)choice->micro_batch,
-             (long long)settings_rows(settings), (long long)config->sequence_length,
-             recompute_name(choice->recompute), (long long)choice->logit_chunk,
-             state_format_name(choice->state));
+    fprintf(file,
+            "plan: %s; %s, micro-batch %lld of %lld x %lld, recompute %s, logits %lld tokens at a "
+            "time, "
+            "optimizer state %s\n",
+            plan->device.name, dtype_name(settings->storage), (long long)choice->micro_batch,
+            (long long)settings_rows(settings), (long long)config->sequence_length,
+            recompute_name(choice->recompute), (long long)choice->logit_chunk,
+            state_format_name(choice->state));
     fprintf(file, "horizon: %lld steps of %s tokens = %s tokens, %.1f for each parameter\n",
-             (long long)settings->steps, format_count(batch, (double)settings->batch_tokens),
-             format_count(tokens, total), total / (double)model_parameters(config));
+            (long long)settings->steps, format_count(batch, (double)settings->batch_tokens),
+            format_count(tokens, total), total / (double)model_parameters(config));
     fprintf(file, "predicted: %s a step, %s tokens/s, %s in all\n",
-             format_duration(duration, plan->plan.seconds),
-             format_count(tokens, (double)settings->batch_tokens / plan->plan.seconds),
-             format_duration(whole_run, (double)settings->steps * plan->plan.seconds));
+            format_duration(duration, plan->plan.seconds),
+            format_count(tokens, (double)settings->batch_tokens / plan->plan.seconds),
+            format_duration(whole_run, (double)settings->steps * plan->plan.seconds));
 }

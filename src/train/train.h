@@ -7,18 +7,18 @@
 #include "train/settings.h"
 
 typedef struct TrainResult {
-    int64_t steps;        /* optimizer steps of the whole run so far */
-    double loss;          /* of the last step; NaN when none was done */
-    double tokens_per_s;  /* median over the steps of this invocation */
+    int64_t steps;            /* optimizer steps of the whole run so far */
+    double loss;              /* of the last step; NaN when none was done */
+    double tokens_per_s;      /* median over the steps of this invocation */
     double val_loss, val_bpb; /* of the last evaluation; NaN when there was none */
-    int64_t planned_bytes; /* the memory table's peak */
-    bool interrupted;     /* a signal ended it; what was done is saved */
+    int64_t planned_bytes;    /* the memory table's peak */
+    bool interrupted;         /* a signal ended it; what was done is saved */
 } TrainResult;
 
 /* Trains until the settings' last step, a signal or an error, with checkpoints on the way and one at the
  * end. `config` is the text of config.yaml. `on_step`, when not NULL, is told each step's loss. */
 bool train(const TrainSettings *settings, const Dataset *dataset, const Tokenizer *tokenizer,
-           const char *config, void (*on_step)(void *context, int64_t step, double loss), void *context,
-           TrainResult *result, Error *error);
+           const char *config, void (*on_step)(void *context, int64_t step, double loss),
+           void *context, TrainResult *result, Error *error);
 
 #endif

@@ -45,6 +45,7 @@ static void test_matmul_cost(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_attention_pairs_are_exact),
-                                       cmocka_unit_test(test_devices), cmocka_unit_test(test_matmul_cost)};
+                                       cmocka_unit_test(test_devices),
+                                       cmocka_unit_test(test_matmul_cost)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

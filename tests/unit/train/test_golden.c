@@ -38,9 +38,11 @@ static void golden_open(Golden *golden, const char *name) {
     snprintf(path, sizeof path, "%s/tests/golden/llama/%s", HEARTH_SOURCE, name);
     golden->json = json_read_file(path, 1 << 20, &error);
     assert_done(golden->json, error);
-    assert_done(model_config_from_json(&golden->config, json_object_get(golden->json, "config"), &error),
-                error);
-    golden->B = integer(golden->json, "batch"), golden->T = integer(golden->json, "sequence_length");
+    assert_done(
+        model_config_from_json(&golden->config, json_object_get(golden->json, "config"), &error),
+        error);
+    golden->B = integer(golden->json, "batch"),
+    golden->T = integer(golden->json, "sequence_length");
     golden->steps = integer(golden->json, "steps");
     golden->config.sequence_length = golden->T;
     int64_t window = integer(golden->json, "window");
@@ -76,8 +78,8 @@ static void make_batch(Golden *golden, int64_t step) {
         }
         for (int a = 0; a < 3 && !step; a++)
             for (int64_t t = 0; t < golden->T; t++)
-                arrays[a][row * golden->T + t] = (int32_t)json_integer_value(
-                    json_array_get(json_array_get(json_object_get(first, names[a]), (size_t)row), (size_t)t));
+                arrays[a][row * golden->T + t] = (int32_t)json_integer_value(json_array_get(
+                    json_array_get(json_object_get(first, names[a]), (size_t)row), (size_t)t));
     }
 }
 
@@ -93,10 +95,12 @@ static void set_weights(Training *training, const Golden *golden) {
         assert_true(index < training->program.parameter_count);
         assert_int_equal(index, k);
         int64_t count = training_parameter_elements(training, index);
-        bool vector = !training->program.weights[training->program.parameters[index].weight].is_matrix;
+        bool vector =
+            !training->program.weights[training->program.parameters[index].weight].is_matrix;
         float *values = test_calloc((size_t)count, sizeof *values);
         for (int64_t i = 0; i < count; i++)
-            values[i] = (random_uniform(SEED, k, (uint64_t)i) - 0.5f) * 0x1p-3f + (vector ? 1.0f : 0.0f);
+            values[i] =
+                (random_uniform(SEED, k, (uint64_t)i) - 0.5f) * 0x1p-3f + (vector ? 1.0f : 0.0f);
         training_set(training, index, values);
         test_free(values);
     }
@@ -108,18 +112,21 @@ static int64_t count_targets(const Golden *golden) {
     return count;
 }
 
-static void assert_near(const char *what, int64_t step, double value, double golden, double relative) {
+static void assert_near(const char *what, int64_t step, double value, double golden,
+                        double relative) {
     if (!(fabs(value - golden) <= relative * fabs(golden)))
         fail_msg("%s %lld: %.9g, PyTorch has %.9g (relative difference %.2g, allowed %.2g)", what,
                  (long long)step, value, golden, fabs(value / golden - 1), relative);
 }
 
 /* Gradients of the first step: norm, a projection that sees every element, and single elements. */
-static void check_gradients(Training *training, const Golden *golden, int64_t targets, double relative) {
+static void check_gradients(Training *training, const Golden *golden, int64_t targets,
+                            double relative) {
     const json_t *list = json_object_get(golden->json, "gradients");
     double scale = (double)training->batch_tokens / (double)targets;
     for (size_t k = 0; k < json_array_size(list); k++) {
-        const json_t *entry = json_array_get(list, k), *elements = json_object_get(entry, "elements");
+        const json_t *entry = json_array_get(list, k),
+                     *elements = json_object_get(entry, "elements");
         const char *name = training->program.parameters[k].name;
         const float *gradient = training_gradient(training, (int)k);
         int64_t count = training_parameter_elements(training, (int)k);
@@ -127,13 +134,15 @@ static void check_gradients(Training *training, const Golden *golden, int64_t ta
         for (int64_t i = 0; i < count; i++) {
             double g = scale * (double)gradient[i];
             squares += g * g;
-            projection += g * ((double)random_uniform(SEED, PROJECTION_STREAM + k, (uint64_t)i) - 0.5);
+            projection +=
+                g * ((double)random_uniform(SEED, PROJECTION_STREAM + k, (uint64_t)i) - 0.5);
         }
         double norm = json_number_value(json_object_get(entry, "norm"));
         assert_near(name, 0, sqrt(squares), norm, relative);
         double difference = projection - json_number_value(json_object_get(entry, "projection"));
         if (fabs(difference) > relative * norm)
-            fail_msg("%s: projected gradient differs by %.3g where the norm is %.3g", name, difference, norm);
+            fail_msg("%s: projected gradient differs by %.3g where the norm is %.3g", name,
+                     difference, norm);
         for (size_t e = 0; e < json_array_size(elements); e++) {
             const json_t *pair = json_array_get(elements, e);
             int64_t at = json_integer_value(json_array_get(pair, 0));
@@ -152,24 +161,31 @@ static void compare(const char *name, Dtype storage, RecomputeLevel recompute, d
     Training training;
     golden_open(&golden, name);
     TrainingSettings settings = {
-        .storage = storage, .micro_batch = golden.B, .batch_tokens = golden.B * golden.T,
-        .logit_chunk = 40, .document_mask = true, .recompute = recompute,
-        .adamw = {.beta1 = 0.9f, .beta2 = 0.95f, .epsilon = 1e-8f, .weight_decay = 0.1f, .clip_norm = 1}};
+        .storage = storage,
+        .micro_batch = golden.B,
+        .batch_tokens = golden.B * golden.T,
+        .logit_chunk = 40,
+        .document_mask = true,
+        .recompute = recompute,
+        .adamw = {
+            .beta1 = 0.9f, .beta2 = 0.95f, .epsilon = 1e-8f, .weight_decay = 0.1f, .clip_norm = 1}};
     training_open(&training, &golden.config, &settings);
     set_weights(&training, &golden);
     double worst = 0;
     for (int64_t step = 0; step < golden.steps; step++) {
         make_batch(&golden, step);
         int64_t targets = count_targets(&golden);
-        double loss = training_micro_batch(&training, golden.tokens, golden.targets, golden.document_start) /
-                      (double)targets;
+        double loss =
+            training_micro_batch(&training, golden.tokens, golden.targets, golden.document_start) /
+            (double)targets;
         double expected = number_at(golden.json, "losses", (size_t)step);
         worst = fmax(worst, fabs(loss / expected - 1));
         assert_near("loss of step", step, loss, expected, relative);
         if (step == 0)
             check_gradients(&training, &golden, targets, storage == DTYPE_F32 ? 2e-4 : 0.03);
-        float norm = training_update(&training, step + 1,
-                                     (float)number_at(golden.json, "learning_rates", (size_t)step), targets);
+        float norm =
+            training_update(&training, step + 1,
+                            (float)number_at(golden.json, "learning_rates", (size_t)step), targets);
         assert_near("gradient norm of step", step, (double)norm,
                     number_at(golden.json, "grad_norms", (size_t)step), 20 * relative);
     }

@@ -17,7 +17,8 @@ static const char *write_text(void) {
     Error error;
     Bytes text = {0};
     const char *path = test_path("text.txt");
-    static const char *const words[] = {"river", "stone", "walks", "under", "a", "the", "bright", "sky"};
+    static const char *const words[] = {"river", "stone", "walks",  "under",
+                                        "a",     "the",   "bright", "sky"};
     for (uint64_t i = 0; i < WORDS; i++)
         assert_done(bytes_format(&text, &error, "%s ", words[random_below(1, 2, i, 8)]), error);
     assert_done(file_write(path, text.data, text.size, &error), error);
@@ -47,15 +48,16 @@ static void check_model(const char *options) {
     char line[1024];
     const char *out = test_path("result.json"), *run = test_path("run");
     assert_done(directory_remove(run, &error), error);
-    snprintf(line, sizeof line, "train --json --data %s --run-dir %s --steps 4 --eval-every 2 --sample-every 4 %s",
+    snprintf(line, sizeof line,
+             "train --json --data %s --run-dir %s --steps 4 --eval-every 2 --sample-every 4 %s",
              test_path("data"), run, options);
     double peak = (double)run_hearth(line, out);
     json_t *result = json_read_file(out, 1 << 16, &error);
     assert_done(result, error);
     double planned = json_number_value(json_object_get(result, "planned_bytes"));
     json_decref(result);
-    print_message("%s: planned %.1f MiB, peak %.1f MiB (%+.1f%%)\n", options, planned / 0x1p20, peak / 0x1p20,
-                  100 * (peak / planned - 1));
+    print_message("%s: planned %.1f MiB, peak %.1f MiB (%+.1f%%)\n", options, planned / 0x1p20,
+                  peak / 0x1p20, 100 * (peak / planned - 1));
     assert_true(peak > 0.95 * planned && peak < 1.05 * planned);
 }
 
@@ -63,14 +65,17 @@ static void test_three_sizes(void **state) {
     (void)state;
     char line[1024];
     const char *text = write_text(), *tokenizer = test_path("tokenizer");
-    snprintf(line, sizeof line, "tokenizer train --vocab 270 --pattern gpt4 --out %s %s", tokenizer, text);
+    snprintf(line, sizeof line, "tokenizer train --vocab 270 --pattern gpt4 --out %s %s", tokenizer,
+             text);
     run_hearth(line, "/dev/null");
     snprintf(line, sizeof line, "data build --tokenizer %s/tokenizer.json --out %s %s", tokenizer,
              test_path("data"), text);
     run_hearth(line, "/dev/null");
     check_model("--model llama-15m --seq-len 128 --batch-tokens 2048");
-    check_model("--model llama-42m --seq-len 256 --batch-tokens 1024 --recompute layer --precision fp32");
-    check_model("--model llama-110m --seq-len 128 --batch-tokens 512 --optimizer-state 8bit --vocab 8000");
+    check_model(
+        "--model llama-42m --seq-len 256 --batch-tokens 1024 --recompute layer --precision fp32");
+    check_model(
+        "--model llama-110m --seq-len 128 --batch-tokens 512 --optimizer-state 8bit --vocab 8000");
 }
 
 int main(void) {

@@ -8,8 +8,13 @@
 
 static TrainSettings settings_of(const char *model, int64_t T, int64_t rows) {
     Error error;
-    TrainSettings settings = {.storage = DTYPE_BF16, .steps = 100, .batch_tokens = T * rows, .recompute = -1,
-                              .optimizer_state = -1, .eval_every = 10, .sample_every = 10,
+    TrainSettings settings = {.storage = DTYPE_BF16,
+                              .steps = 100,
+                              .batch_tokens = T * rows,
+                              .recompute = -1,
+                              .optimizer_state = -1,
+                              .eval_every = 10,
+                              .sample_every = 10,
                               .adamw = {.beta1 = 0.9f, .beta2 = 0.95f}};
     assert_done(model_config_load(&settings.model, model, &error), error);
     settings.model.vocab = model_preset_vocab(model);
@@ -63,7 +68,9 @@ static void assert_no_collision(const Program *program) {
     for (int a = 0; a < program->buffer_count; a++)
         for (int b = 0; b < program->buffer_count; b++) {
             const Buffer *left = &program->buffers[a], *right = &program->buffers[b];
-            if (a == b || lives[a].first < 0 || lives[b].first < 0 || lives[a].first > lives[b].first) continue;
+            if (a == b || lives[a].first < 0 || lives[b].first < 0 ||
+                lives[a].first > lives[b].first)
+                continue;
             if (lives[a].last < lives[b].first) continue;
             if (left->offset + buffer_bytes(left) <= right->offset ||
                 right->offset + buffer_bytes(right) <= left->offset)
@@ -71,11 +78,13 @@ static void assert_no_collision(const Program *program) {
             bool handed_on = lives[a].last == lives[b].first && left->offset == right->offset &&
                              buffer_bytes(left) == buffer_bytes(right) && a != b &&
                              program->operations[lives[b].first].outputs[0].buffer == b;
-            if (!handed_on) fail_msg("%s and %s live together in the same memory", left->name, right->name);
+            if (!handed_on)
+                fail_msg("%s and %s live together in the same memory", left->name, right->name);
         }
     for (int b = 0; b < program->buffer_count; b++)
         assert_true(program->buffers[b].offset >= 0 &&
-                    program->buffers[b].offset + buffer_bytes(&program->buffers[b]) <= program->arena_bytes);
+                    program->buffers[b].offset + buffer_bytes(&program->buffers[b]) <=
+                        program->arena_bytes);
     test_free(lives);
 }
 
@@ -107,7 +116,8 @@ static void test_large_model_fits_small_memory(void **state) {
     settings.memory = (int64_t)16 << 30;
     StepPlan plan = plan_of(&settings);
     assert_true(step_plan_peak(&plan) <= settings.memory);
-    assert_true(plan.plan.choice.state != STATE_FP32); /* 16 bytes a parameter alone would be 15.6 GB */
+    assert_true(plan.plan.choice.state !=
+                STATE_FP32); /* 16 bytes a parameter alone would be 15.6 GB */
     assert_no_collision(&plan.program);
     step_plan_free(&plan);
 }
@@ -131,7 +141,8 @@ static void test_less_memory_means_more_recompute_then_refusal(void **state) {
     StepPlan none;
     assert_done(backend_cpu.describe(&device, settings.storage, &error), error);
     settings.memory = 100 << 20;
-    assert_fails_with(step_plan_make(&none, &settings, &backend_cpu, &device, &error), error, "--memory");
+    assert_fails_with(step_plan_make(&none, &settings, &backend_cpu, &device, &error), error,
+                      "--memory");
 }
 
 static void test_micro_batch_does_not_depend_on_recompute(void **state) {

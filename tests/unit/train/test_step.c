@@ -8,13 +8,26 @@
 
 enum { ROWS = 32, T = 24, VOCAB = 61 };
 
-static const ModelConfig small = {.architecture = "llama", .layers = 2, .dim = 48, .heads = 3, .kv_heads = 1,
-                                  .head_dim = 16, .ffn = 80, .vocab = VOCAB, .sequence_length = T,
-                                  .tied = true, .rope_theta = 10000, .norm_eps = 1e-5, .init_std = 0.02,
-                                  .window_pattern = "SL", .window = 7, .bos_id = -1, .eos_id = -1};
+static const ModelConfig small = {.architecture = "llama",
+                                  .layers = 2,
+                                  .dim = 48,
+                                  .heads = 3,
+                                  .kv_heads = 1,
+                                  .head_dim = 16,
+                                  .ffn = 80,
+                                  .vocab = VOCAB,
+                                  .sequence_length = T,
+                                  .tied = true,
+                                  .rope_theta = 10000,
+                                  .norm_eps = 1e-5,
+                                  .init_std = 0.02,
+                                  .window_pattern = "SL",
+                                  .window = 7,
+                                  .bos_id = -1,
+                                  .eos_id = -1};
 
-static const AdamwSettings adamw = {.beta1 = 0.9f, .beta2 = 0.95f, .epsilon = 1e-8f, .weight_decay = 0.1f,
-                                    .clip_norm = 1};
+static const AdamwSettings adamw = {
+    .beta1 = 0.9f, .beta2 = 0.95f, .epsilon = 1e-8f, .weight_decay = 0.1f, .clip_norm = 1};
 
 static int32_t tokens[ROWS * T], targets[ROWS * T], document_start[ROWS * T];
 
@@ -45,8 +58,12 @@ static void initialise(Training *training) {
 
 static void open_small(Training *training, Dtype storage, int64_t micro_batch, int64_t chunk,
                        RecomputeLevel recompute, StateFormat state) {
-    TrainingSettings settings = {.storage = storage, .micro_batch = micro_batch, .batch_tokens = ROWS * T,
-                                 .logit_chunk = chunk, .document_mask = true, .recompute = recompute,
+    TrainingSettings settings = {.storage = storage,
+                                 .micro_batch = micro_batch,
+                                 .batch_tokens = ROWS * T,
+                                 .logit_chunk = chunk,
+                                 .document_mask = true,
+                                 .recompute = recompute,
                                  .adamw = adamw};
     settings.adamw.state = state;
     training_open(training, &small, &settings);
@@ -58,7 +75,8 @@ static double run_batch(Training *training, int64_t counted) {
     double sum = 0;
     int64_t stride = training->program.B * T;
     for (int64_t first = 0; first < ROWS * T; first += stride)
-        sum += training_micro_batch(training, tokens + first, targets + first, document_start + first);
+        sum +=
+            training_micro_batch(training, tokens + first, targets + first, document_start + first);
     return sum / (double)counted;
 }
 
@@ -80,7 +98,8 @@ static double gradient_difference(Training *a, Training *b) {
 
 static void test_accumulation_equals_one_large_batch(void **state) {
     (void)state;
-    for (int short_rows = ROWS; short_rows >= 5; short_rows -= 27) { /* equal, then unequal target counts */
+    for (int short_rows = ROWS; short_rows >= 5;
+         short_rows -= 27) { /* equal, then unequal target counts */
         Training whole_batch, parts;
         int64_t counted = make_data(short_rows);
         open_small(&whole_batch, DTYPE_F32, 32, 256, RECOMPUTE_NONE, STATE_FP32);
