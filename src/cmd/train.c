@@ -1,4 +1,5 @@
 /* hearth train: starts or resumes a run. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,18 +97,36 @@ static void name_special_tokens(const Tokenizer *tokenizer, ModelConfig *config)
     config->bos_id = config->eos_id = tokenizer_document_separator(tokenizer);
 }
 
+/* A number that there is none of (no evaluation was done) is null. */
+static json_t *real_or_null(double value) {
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
 static void print_result(const TrainResult *result) {
     json_t *json = json_pack("{s:I, s:b}", "steps", (json_int_t)result->steps, "interrupted",
                              (int)result->interrupted);
     json_object_set_new(json, "planned_bytes", json_integer(result->planned_bytes));
-    json_object_set_new(json, "loss", json_real(result->loss));
-    json_object_set_new(json, "tokens_per_s", json_real(result->tokens_per_s));
-    json_object_set_new(json, "val_loss", json_real(result->val_loss));
-    json_object_set_new(json, "val_bpb", json_real(result->val_bpb));
+    json_object_set_new(json, "loss", real_or_null(result->loss));
+    json_object_set_new(json, "tokens_per_s", real_or_null(result->tokens_per_s));
+    json_object_set_new(json, "val_loss", real_or_null(result->val_loss));
+    json_object_set_new(json, "val_bpb", real_or_null(result->val_bpb));
     char *text = json_dumps(json, JSON_COMPACT);
     if (text) puts(text);
     free(text);
     json_decref(json);
+}
+
+/* Without a validation split nothing is evaluated, unless that was asked for. */
+static bool check_validation(TrainOptions *options, const Dataset *dataset, TrainSettings *settings,
+                             Error *error) {
+    if (!settings->eval_every || dataset_tokens(dataset, SPLIT_VALIDATION) > 1) return true;
+    settings->eval_every = options->eval_every = 0;
+    return !option_given(options->table, "eval-every") ||
+           fail(
+               error,
+               "%s has no validation split for --eval-every: build it with --val-fraction, or give "
+               "--eval-every 0",
+               dataset_directory(dataset));
 }
 
 static bool run(TrainOptions *options, Error *error) {
@@ -117,7 +136,8 @@ static bool run(TrainOptions *options, Error *error) {
     Dataset *dataset = dataset_open(options->data, error);
     bool done = dataset && open_tokenizer(options->data, &tokenizer, error) &&
                 check_tokenizer(dataset, tokenizer, error) &&
-                train_options_resolve(options, dataset_vocab_size(dataset), &settings, error);
+                train_options_resolve(options, dataset_vocab_size(dataset), &settings, error) &&
+                check_validation(options, dataset, &settings, error);
     char *config = done ? config_text(options, error) : NULL;
     if (config) {
         name_special_tokens(tokenizer, &settings.model);

@@ -27,6 +27,7 @@ void train_options_init(TrainOptions *options) {
                               .warmup = -1,
                               .keep = 3,
                               .checkpoint_interval = 1800,
+                              .eval_every = 1000,
                               .eval_tokens = 262144,
                               .sample_tokens = 64,
                               .sample_prompt = "The"};
@@ -105,9 +106,11 @@ void train_options_init(TrainOptions *options) {
          "and after so long (0: not)"},
         {"keep", OPTION_INTEGER, &o->keep, "N", "checkpoints to keep (0: all)"},
         {"stop-after", OPTION_COUNT, &o->stop_after, "N", "stop after N steps of this invocation"},
-        {"eval-every", OPTION_COUNT, &o->eval_every, "N", "steps between evaluations (0: none)"},
+        {"eval-every", OPTION_COUNT, &o->eval_every, "N",
+         "steps between evaluations, and one at the end (0: none)"},
         {"eval-tokens", OPTION_COUNT, &o->eval_tokens, "N", "tokens of an evaluation (0: all)"},
-        {"sample-every", OPTION_COUNT, &o->sample_every, "N", "steps between samples (0: none)"},
+        {"sample-every", OPTION_COUNT, &o->sample_every, "N",
+         "steps between samples, and one at the end (0: none)"},
         {"sample-tokens", OPTION_INTEGER, &o->sample_tokens, "N", "tokens of a sample"},
         {"sample-prompt", OPTION_TEXT, &o->sample_prompt, "TEXT", "what a sample begins with"},
     };
