@@ -2,13 +2,18 @@
  *
  *     for (int64_t c = 0; c < C; c += W) row_store(out, c, C, 2 * row_load(x, c, C));
  *
- * Lanes beyond the end are loaded as zero and not stored. */
+ * Lanes beyond the end are loaded as zero and not stored. Rows follow each other in memory, and loads
+ * ask for what lies AHEAD: hardware prefetching starts anew at each page, and where a vector takes many
+ * instructions it comes too late. */
 #ifndef HEARTH_CPU_KERNELS_ROW_H
 #define HEARTH_CPU_KERNELS_ROW_H
 
 #include "cpu/vector.h"
 
+enum { AHEAD = 2048 }; /* bytes; a compromise between kernels, measured on Zen 5 */
+
 static inline vfloat row_load(const Storage *row, int64_t c, int64_t C) {
+    __builtin_prefetch((const char *)(row + c) + AHEAD);
     return c + W <= C ? vload(row + c) : vload_part(row + c, C - c);
 }
 
@@ -18,6 +23,7 @@ static inline void row_store(Storage *row, int64_t c, int64_t C, vfloat x) {
 }
 
 static inline vfloat row_load_f32(const float *row, int64_t c, int64_t C) {
+    __builtin_prefetch((const char *)(row + c) + AHEAD);
     return c + W <= C ? vload_f32(row + c) : vload_f32_part(row + c, C - c);
 }
 
