@@ -63,7 +63,7 @@ typedef struct CpuKernels {
 
     /* Attention in blocks with a running softmax (arXiv 2205.14135); T x T is never held.
      * qkv[N,(H+2*KV)*D]: H query heads, KV key heads, KV value heads. out[N,H*D]; lse[B,H,T] = log of
-     * the sum of exponentials. document_start[N] may be NULL. */
+     * the sum of exponentials. document_start[N] may be NULL. D is at most 256. */
     void (*attention_forward)(void *out, float *lse, const void *qkv, const int32_t *document_start,
                               void *workspace, AttentionShape shape);
     /* dqkv[N,(H+2*KV)*D], all of it written. */

@@ -250,7 +250,8 @@ static inline float vlargest(vfloat x) {
 static inline void vzip(vuint a, vuint b, vuint *low, vuint *high) {
 #if defined(__AVX512F__)
     *low = __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
-    *high = __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+    *high =
+        __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
 #elif defined(__AVX2__)
     *low = __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11);
     *high = __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15);

@@ -34,35 +34,36 @@ typedef struct Group {
     View *views;                /* [blocks] */
 } Group;
 
-/* Carves `bytes` from *at, aligned to cache lines. */
-static void *take(char **at, int64_t bytes) {
-    void *taken = *at;
-    *at += (bytes + 63) / 64 * 64;
+/* `bytes` from *offset on, which moves behind them, to the next cache line. */
+static void *take(char *base, int64_t *offset, int64_t bytes) {
+    void *taken = base ? base + *offset : NULL;
+    *offset += (bytes + 63) / 64 * 64;
     return taken;
 }
 
-/* Lays a group out from `at` and returns the end. */
-static char *group_layout(Group *group, char *at, const Layout *layout) {
+/* Lays a group out from `base` (NULL: only counts) and returns its bytes. */
+static int64_t group_layout(Group *group, char *base, const Layout *layout) {
     const int64_t blocks = layout->blocks, queries = layout->group * blocks;
-    const int64_t unit = sizeof(Unit);
-    group->k_left = take(&at, blocks * layout->along * unit);
-    group->v_left = take(&at, blocks * layout->along * unit);
-    group->k_left_keys = take(&at, blocks * layout->along * unit);
-    group->q_right = take(&at, queries * layout->along * unit);
-    group->dout_right = take(&at, queries * layout->along * unit);
-    group->q_rows = take(&at, queries * layout->across * unit);
-    group->dout_rows = take(&at, queries * layout->across * unit);
-    group->lse = take(&at, queries * BLOCK * (int64_t)sizeof(float));
-    group->delta = take(&at, queries * BLOCK * (int64_t)sizeof(float));
-    group->dq = take(&at, queries * layout->shape.D * BLOCK * (int64_t)sizeof(float));
-    group->views = take(&at, blocks * (int64_t)sizeof(View));
-    return at;
+    const int64_t along = layout->along * (int64_t)sizeof(Unit);
+    const int64_t across = layout->across * (int64_t)sizeof(Unit);
+    const int64_t lanes = BLOCK * (int64_t)sizeof(float);
+    int64_t offset = 0;
+    group->k_left = take(base, &offset, blocks * along);
+    group->v_left = take(base, &offset, blocks * along);
+    group->k_left_keys = take(base, &offset, blocks * along);
+    group->q_right = take(base, &offset, queries * along);
+    group->dout_right = take(base, &offset, queries * along);
+    group->q_rows = take(base, &offset, queries * across);
+    group->dout_rows = take(base, &offset, queries * across);
+    group->lse = take(base, &offset, queries * lanes);
+    group->delta = take(base, &offset, queries * lanes);
+    group->dq = take(base, &offset, queries * lanes * layout->shape.D);
+    group->views = take(base, &offset, blocks * (int64_t)sizeof(View));
+    return offset;
 }
 
 static int64_t group_bytes(const Layout *layout) {
-    Group group;
-    char *start = (char *)64;
-    return group_layout(&group, start, layout) - start;
+    return group_layout(&(Group){0}, NULL, layout);
 }
 
 static Group group_at(void *workspace, int64_t slot, const Layout *layout, int64_t index) {
