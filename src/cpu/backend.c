@@ -54,8 +54,7 @@ static int64_t workspace(const Program *program, const Operation *operation) {
     if (!kernels) return -1;
     if (operation->kind == OP_RMSNORM_BACKWARD)
         return (int64_t)kernels->rmsnorm_workspace(operation->norm.N, operation->norm.C);
-    if (operation->kind == OP_ATTENTION_FORWARD || operation->kind == OP_ATTENTION_BACKWARD ||
-        operation->kind == OP_ATTENTION_DECODE)
+    if (operation->kind == OP_ATTENTION_FORWARD || operation->kind == OP_ATTENTION_BACKWARD)
         return (int64_t)kernels->attention_workspace(operation->attention);
     return 0;
 }

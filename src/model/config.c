@@ -8,6 +8,7 @@
 #include "base/file.h"
 
 enum { CONFIG_BYTES_MAX = 1 << 20 };
+enum { HEAD_DIM_MOST = 256 }; /* what the attention kernels hold in a block */
 
 /* ---- Presets ---- */
 
@@ -137,8 +138,10 @@ static bool check_heads(const ModelConfig *config, Error *error) {
     if (heads % config->kv_heads != 0)
         return fail(error, "heads %lld is not divisible by kv_heads %lld; kv_heads may be %s",
                     heads, (long long)config->kv_heads, divisors(list, sizeof list, heads));
-    if (head_dim < 2 || head_dim > (1 << 20) / heads)
-        return fail(error, "head_dim %lld must be from 2 to %lld", head_dim, (1 << 20) / heads);
+    if (head_dim < 2 || head_dim > HEAD_DIM_MOST || head_dim > (1 << 20) / heads)
+        return fail(error,
+                    "head_dim %lld (dim %lld, heads %lld) must be from 2 to %d; choose more heads",
+                    head_dim, dim, heads, HEAD_DIM_MOST);
     if (head_dim % 2 != 0)
         return fail(error,
                     "head_dim %lld (dim %lld, heads %lld) is odd, but RoPE rotates pairs; "

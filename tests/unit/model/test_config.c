@@ -81,6 +81,7 @@ static void sizes_that_cannot_be_trained_are_refused(void **state) {
     REFUSED(config.dim = 770, "dims are 768, 780");
     REFUSED(config.kv_heads = 5, "kv_heads may be 1, 2, 3, 4, 6, 12");
     REFUSED(config.head_dim = 63, "is odd");
+    REFUSED(config.head_dim = 258, "from 2 to 256");
     REFUSED(config.head_dim = 1 << 20, "head_dim");
     REFUSED(config.rope_theta = NAN, "rope_theta");
     REFUSED(config.norm_eps = -1, "norm_eps");
