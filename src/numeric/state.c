@@ -3,9 +3,9 @@
 #include <math.h>
 #include <pthread.h>
 
-/* What is kept of each code. Codes are at least 2^-7 apart relative to their size, so among the floats
- * that share their upper 16 bits at most one border between codes is crossed: the code is that of the
- * smallest of them, plus one beyond its border. */
+/* What is kept of each code. Codes are at least 2^-7 apart relative to their size, so among the
+ * floats that share their upper 16 bits at most one border between codes is crossed: the code is
+ * that of the smallest of them, plus one beyond its border. */
 typedef struct StateCode {
     float values[256];
     float borders[256];      /* the largest float that still encodes to this code */
@@ -16,9 +16,9 @@ typedef struct StateCode {
 static StateCode codes_of[2]; /* unsigned, signed */
 static pthread_once_t codes_ready = PTHREAD_ONCE_INIT;
 
-/* The tree code: with e leading zeros a decade [0.1, 1] * 10^-e is left, cut into as many equal parts
- * as the remaining bits can name, each stood for by its middle; 0 and 1 are added. The unsigned code has
- * the sign's bit for one more bit of fraction. */
+/* The tree code: with e leading zeros a decade [0.1, 1] * 10^-e is left, cut into as many equal
+ * parts as the remaining bits can name, each stood for by its middle; 0 and 1 are added. The
+ * unsigned code has the sign's bit for one more bit of fraction. */
 static void fill_values(float values[256], int is_signed) {
     float *next = values + (is_signed ? 127 : 0);
     *next++ = 0;
@@ -67,15 +67,19 @@ const float *state_code(int is_signed) {
 
 uint8_t state_encode(const float *code, float x) {
     int low = 0, high = 255;
-    while (low < high) { /* neighbours differ by at most a decade, so their sum is exact in double */
+    /* Neighbours differ by at most a decade, so their sum is exact in double. */
+    while (low < high) {
         int middle = (low + high) / 2;
-        if (2 * (double)x > (double)code[middle] + (double)code[middle + 1]) low = middle + 1;
-        else high = middle;
+        if (2 * (double)x > (double)code[middle] + (double)code[middle + 1])
+            low = middle + 1;
+        else
+            high = middle;
     }
     return (uint8_t)low;
 }
 
-void state_quantize(uint8_t *codes, const float *values, float absmax, int64_t count, int is_signed) {
+void state_quantize(uint8_t *codes, const float *values, float absmax, int64_t count,
+                    int is_signed) {
     const StateCode *code = code_of(is_signed);
     if (absmax == 0) {
         memset(codes, code->zero, (size_t)count);

@@ -15,19 +15,20 @@ enum { STATE_BLOCK = 256 };
  * largest is 1. */
 const float *state_code(int is_signed);
 
-/* The code of the value nearest to x (already divided by its block's largest magnitude); ties go to the
- * smaller code. */
+/* The code of the value nearest to x (already divided by its block's largest magnitude); ties go
+ * to the smaller code. */
 uint8_t state_encode(const float *code, float x);
 
 /* A block of count <= STATE_BLOCK values whose largest magnitude is absmax: each is stored as
  * state_encode(value / absmax), or as zero's code when absmax is 0. */
-void state_quantize(uint8_t *codes, const float *values, float absmax, int64_t count, int is_signed);
+void state_quantize(uint8_t *codes, const float *values, float absmax, int64_t count,
+                    int is_signed);
 /* values = code * absmax: all codes mean 0 when absmax is 0, so zeroed memory is a zero state. */
 void state_dequantize(float *values, const uint8_t *codes, float absmax, int64_t count,
                       int is_signed);
 
-/* bf16 by stochastic rounding: the upper 16 bits of `random` are added to the 16 bits that truncation
- * drops. NaN and infinity are kept. */
+/* bf16 by stochastic rounding: the upper 16 bits of `random` are added to the 16 bits that
+ * truncation drops. NaN and infinity are kept. */
 static inline bf16 bf16_stochastic(float value, uint32_t random) {
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);

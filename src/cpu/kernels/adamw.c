@@ -1,9 +1,10 @@
-/* AdamW (Loshchilov and Hutter, arXiv 1711.05101), with the bias correction of torch.optim.AdamW.
+/* AdamW (Loshchilov and Hutter, arXiv 1711.05101), with the bias correction of
+ * torch.optim.AdamW.
  *
- * Moments are widened to fp32 a block at a time, used at that precision for the update, and only then
- * rounded back to their format, as in arXiv 2110.02861: a second moment that rounds to zero has not been
- * divided by. This file is compiled without fused multiply-add, so that every instance gives the same
- * bits. */
+ * * Moments are widened to fp32 a block at a time, used at that precision for the update, and
+ * only then rounded back to their format, as in arXiv 2110.02861: a second moment that rounds to
+ * zero has not been divided by. This file is compiled without fused multiply-add, so that every
+ * instance gives the same bits. */
 #include "cpu/kernels/instance.h"
 #include "cpu/kernels/row.h"
 
@@ -32,14 +33,15 @@ static Update update_of(const AdamwArguments *a) {
 }
 
 /* Elements start .. start + count of the parameters; m and v are their moments. */
-static void update_block(const AdamwArguments *a, const Update *u, float *m, float *v, int64_t start,
-                         int64_t count) {
+static void update_block(const AdamwArguments *a, const Update *u, float *m, float *v,
+                         int64_t start, int64_t count) {
     float *master = a->master + start;
     Storage *working = a->working && a->working != a->master ? (Storage *)a->working + start : NULL;
     for (int64_t i = 0; i < count; i += W) {
         vfloat g = row_load_f32(a->gradient + start, i, count) * splat(u->gradient_scale);
         vfloat mean = row_load_f32(m, i, count) * splat(u->beta1) + g * splat(u->one_minus_beta1);
-        vfloat square = row_load_f32(v, i, count) * splat(u->beta2) + g * g * splat(u->one_minus_beta2);
+        vfloat square =
+            row_load_f32(v, i, count) * splat(u->beta2) + g * g * splat(u->one_minus_beta2);
         vfloat root = vsqrt(square) * splat(u->root_correction) + splat(u->epsilon);
         vfloat p = row_load_f32(master, i, count) * splat(u->decay);
         p = p - mean * splat(u->step_size) / root;
@@ -50,9 +52,10 @@ static void update_block(const AdamwArguments *a, const Update *u, float *m, flo
     }
 }
 
-/* words[i] = random_u32(seed, stream, index + i), i < STATE_BLOCK, for an index that is a multiple of
- * STATE_BLOCK: Philox4x32-10 as in base/random.c, with blocks across the lanes. */
-static void random_words(uint32_t words[STATE_BLOCK], uint64_t seed, uint64_t stream, uint64_t index) {
+/* words[i] = random_u32(seed, stream, index + i), i < STATE_BLOCK, for an index that is a
+ * multiple of STATE_BLOCK: Philox4x32-10 as in base/random.c, with blocks across the lanes. */
+static void random_words(uint32_t words[STATE_BLOCK], uint64_t seed, uint64_t stream,
+                         uint64_t index) {
 #pragma omp simd
     for (uint32_t block = 0; block < STATE_BLOCK / 4; block++) {
         uint32_t c0 = (uint32_t)(index / 4) + block, c1 = (uint32_t)(index / 4 >> 32);
@@ -72,7 +75,8 @@ static void random_words(uint32_t words[STATE_BLOCK], uint64_t seed, uint64_t st
     }
 }
 
-static void update_block_bf16(const AdamwArguments *a, const Update *u, int64_t start, int64_t count) {
+static void update_block_bf16(const AdamwArguments *a, const Update *u, int64_t start,
+                              int64_t count) {
     float m[STATE_BLOCK], v[STATE_BLOCK];
     uint32_t words[STATE_BLOCK];
     bf16 *moment1 = (bf16 *)a->moment1 + start, *moment2 = (bf16 *)a->moment2 + start;
@@ -97,7 +101,8 @@ static float largest_magnitude(const float *values, int64_t count) {
     return vlargest(largest);
 }
 
-static void update_block_8bit(const AdamwArguments *a, const Update *u, int64_t start, int64_t count) {
+static void update_block_8bit(const AdamwArguments *a, const Update *u, int64_t start,
+                              int64_t count) {
     float m[STATE_BLOCK], v[STATE_BLOCK];
     uint8_t *codes1 = (uint8_t *)a->moment1 + start, *codes2 = (uint8_t *)a->moment2 + start;
     float *absmax1 = a->absmax1 + start / STATE_BLOCK, *absmax2 = a->absmax2 + start / STATE_BLOCK;
@@ -115,10 +120,12 @@ void KERNEL(adamw)(const AdamwArguments *a) {
 #pragma omp parallel for schedule(static)
     for (int64_t start = 0; start < a->n; start += STATE_BLOCK) {
         int64_t count = a->n - start < STATE_BLOCK ? a->n - start : STATE_BLOCK;
-        if (a->format == STATE_BF16) update_block_bf16(a, &update, start, count);
-        else if (a->format == STATE_8BIT) update_block_8bit(a, &update, start, count);
+        if (a->format == STATE_BF16)
+            update_block_bf16(a, &update, start, count);
+        else if (a->format == STATE_8BIT)
+            update_block_8bit(a, &update, start, count);
         else
-            update_block(a, &update, (float *)a->moment1 + start, (float *)a->moment2 + start, start,
-                         count);
+            update_block(a, &update, (float *)a->moment1 + start, (float *)a->moment2 + start,
+                         start, count);
     }
 }

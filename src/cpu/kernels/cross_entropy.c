@@ -42,8 +42,8 @@ static void gradient_row(Storage *row, int64_t target, float lse, int64_t V, flo
     row[target] = storage_from_float((expf(at_target - lse) - 1) * scale);
 }
 
-void KERNEL(cross_entropy)(float *losses, void *logits, const int32_t *targets, int64_t n, int64_t V,
-                           float scale, bool gradient) {
+void KERNEL(cross_entropy)(float *losses, void *logits, const int32_t *targets, int64_t n,
+                           int64_t V, float scale, bool gradient) {
 #pragma omp parallel for schedule(static)
     for (int64_t i = 0; i < n; i++) {
         Storage *row = (Storage *)logits + i * V;

@@ -13,8 +13,8 @@ void KERNEL(embedding_forward)(void *out, const int32_t *tokens, const void *wei
         memcpy(rows + n * C, table + tokens[n] * C, (size_t)C * sizeof *rows);
 }
 
-/* Each thread takes some of the columns and all the tokens, so that rows of a repeated token are added
- * in the order of the tokens. */
+/* Each thread takes some of the columns and all the tokens, so that rows of a repeated token are
+ * added in the order of the tokens. */
 void KERNEL(embedding_backward)(float *dweight, const void *dout, const int32_t *tokens, int64_t N,
                                 int64_t C) {
     const int64_t vectors = (C + W - 1) / W;

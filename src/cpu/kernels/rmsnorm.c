@@ -4,8 +4,8 @@
 
 #include <math.h>
 
-/* The weight's gradient is summed over fixed blocks of rows, each into a row of the workspace, then over
- * the blocks in their order: the same bits for any number of threads. */
+/* The weight's gradient is summed over fixed blocks of rows, each into a row of the workspace,
+ * then over the blocks in their order: the same bits for any number of threads. */
 enum { ROWS = 32 };
 
 static int64_t blocks_of(int64_t N) {

@@ -27,8 +27,8 @@ static void rotate(Storage *out_first, Storage *out_second, const Storage *first
     }
 }
 
-void KERNEL(rope)(void *out, const void *x, const float *cos_sin, int64_t N, int64_t T, int64_t heads,
-                  int64_t rotated, int64_t D, int64_t offset, bool inverse) {
+void KERNEL(rope)(void *out, const void *x, const float *cos_sin, int64_t N, int64_t T,
+                  int64_t heads, int64_t rotated, int64_t D, int64_t offset, bool inverse) {
     const int64_t half = D / 2;
 #pragma omp parallel for schedule(static)
     for (int64_t n = 0; n < N; n++) {
@@ -43,6 +43,7 @@ void KERNEL(rope)(void *out, const void *x, const float *cos_sin, int64_t N, int
                 rotate(to + at, to + at + half, from + at, from + at + half, &angles, count);
         }
         if (out != x)
-            memcpy(to + rotated * D, from + rotated * D, (size_t)((heads - rotated) * D) * sizeof *to);
+            memcpy(to + rotated * D, from + rotated * D,
+                   (size_t)((heads - rotated) * D) * sizeof *to);
     }
 }

@@ -1,10 +1,10 @@
 /* Walking a row of C numbers a vector at a time, the last one possibly in part:
  *
- *     for (int64_t c = 0; c < C; c += W) row_store(out, c, C, 2 * row_load(x, c, C));
+ * *     for (int64_t c = 0; c < C; c += W) row_store(out, c, C, 2 * row_load(x, c, C));
  *
- * Lanes beyond the end are loaded as zero and not stored. Rows follow each other in memory, and loads
- * ask for what lies AHEAD: hardware prefetching starts anew at each page, and where a vector takes many
- * instructions it comes too late. */
+ * * Lanes beyond the end are loaded as zero and not stored. Rows follow each other in memory,
+ * and loads ask for what lies AHEAD: hardware prefetching starts anew at each page, and where a
+ * vector takes many instructions it comes too late. */
 #ifndef HEARTH_CPU_KERNELS_ROW_H
 #define HEARTH_CPU_KERNELS_ROW_H
 
@@ -18,8 +18,10 @@ static inline vfloat row_load(const Storage *row, int64_t c, int64_t C) {
 }
 
 static inline void row_store(Storage *row, int64_t c, int64_t C, vfloat x) {
-    if (c + W <= C) vstore(row + c, x);
-    else vstore_part(row + c, x, C - c);
+    if (c + W <= C)
+        vstore(row + c, x);
+    else
+        vstore_part(row + c, x, C - c);
 }
 
 static inline vfloat row_load_f32(const float *row, int64_t c, int64_t C) {
@@ -28,8 +30,10 @@ static inline vfloat row_load_f32(const float *row, int64_t c, int64_t C) {
 }
 
 static inline void row_store_f32(float *row, int64_t c, int64_t C, vfloat x) {
-    if (c + W <= C) vstore_f32(row + c, x);
-    else vstore_f32_part(row + c, x, C - c);
+    if (c + W <= C)
+        vstore_f32(row + c, x);
+    else
+        vstore_f32_part(row + c, x, C - c);
 }
 
 #endif

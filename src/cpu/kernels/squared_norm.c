@@ -1,5 +1,5 @@
-/* The sum of squares, for the gradient's norm. The square of an fp32 number is exact in double and the
- * order of addition is the same everywhere, so all instances give the same bits. */
+/* The sum of squares, for the gradient's norm. The square of an fp32 number is exact in double
+ * and the order of addition is the same everywhere, so all instances give the same bits. */
 #include "cpu/kernels/instance.h"
 
 /* LANES running sums, in as many registers as that takes */

@@ -65,7 +65,8 @@ static void test_map(void **state) {
 
 static void test_digest(void **state) {
     (void)state;
-    static const char *const abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+    static const char *const abc =
+        "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
     Error error;
     char digest[SHA256_TEXT];
     const char *path = test_path("digest");
@@ -126,7 +127,8 @@ static void test_every_failure_keeps_old_or_new(void **state) {
             faults_arm(FAULTS_ALL, effect, call);
             bool done = write_new(path, &error);
             bool reached = faults_disarm();
-            /* When only the directory's fsync failed, the new file is there but not known durable. */
+            /* When only the directory's fsync failed, the new file is there but not known
+             * durable. */
             assert_true(done ? is_content(path, "all-new")
                              : is_content(path, "old") || is_content(path, "all-new"));
             assert_true(done || *error.message);
@@ -161,7 +163,8 @@ static void test_kill_at_any_call_keeps_old_or_new(void **state) {
 static void test_unwritable(void **state) {
     (void)state;
     Error error;
-    assert_fails_with(file_write(test_path("no/such/place"), "x", 1, &error), error, "no/such/place");
+    assert_fails_with(file_write(test_path("no/such/place"), "x", 1, &error), error,
+                      "no/such/place");
     assert_done(directory_create(test_path("taken"), &error), error);
     assert_fails_with(file_write(test_path("taken"), "x", 1, &error), error, "cannot rename");
     assert_false(path_exists(test_path("taken.tmp")));

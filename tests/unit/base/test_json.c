@@ -14,7 +14,8 @@ static json_t *parse(const char *text, Error *error) {
 static void test_members(void **state) {
     (void)state;
     Error error;
-    json_t *object = parse("{\"i\": -5, \"x\": 2.5, \"b\": true, \"s\": \"text\", \"n\": null}", &error);
+    json_t *object =
+        parse("{\"i\": -5, \"x\": 2.5, \"b\": true, \"s\": \"text\", \"n\": null}", &error);
     assert_done(object != NULL, error);
     int64_t integer;
     double number;
@@ -31,8 +32,10 @@ static void test_members(void **state) {
 
     assert_fails_with(json_get_integer(object, "i", 0, 9, &integer, &error), error, "\"i\" is -5");
     assert_fails_with(json_get_integer(object, "x", 0, 9, &integer, &error), error, "whole number");
-    assert_fails_with(json_get_integer(object, "z", 0, 9, &integer, &error), error, "\"z\" is missing");
-    assert_fails_with(json_get_number(object, "s", &number, &error), error, "\"s\" is not a number");
+    assert_fails_with(json_get_integer(object, "z", 0, 9, &integer, &error), error,
+                      "\"z\" is missing");
+    assert_fails_with(json_get_number(object, "s", &number, &error), error,
+                      "\"s\" is not a number");
     assert_fails_with(json_get_number(object, "z", &number, &error), error, "missing");
     assert_fails_with(json_get_bool(object, "i", &truth, &error), error, "neither true nor false");
     assert_fails_with(json_get_bool(object, "z", &truth, &error), error, "missing");
@@ -44,8 +47,15 @@ static void test_members(void **state) {
 static void test_bad_text(void **state) {
     (void)state;
     static const char *const bad[] = {
-        "", "{", "{\"a\": }", "{\"a\": 1} x", "{\"a\": 1, \"a\": 2}", "{\"a\": 1e999}",
-        "{\"a\": 99999999999999999999}", "{\"\xff\": 1}", "{\"a\": NaN}",
+        "",
+        "{",
+        "{\"a\": }",
+        "{\"a\": 1} x",
+        "{\"a\": 1, \"a\": 2}",
+        "{\"a\": 1e999}",
+        "{\"a\": 99999999999999999999}",
+        "{\"\xff\": 1}",
+        "{\"a\": NaN}",
     };
     Error error;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
@@ -54,7 +64,8 @@ static void test_bad_text(void **state) {
     enum { DEPTH = 100000 }; /* nesting must not exhaust the stack */
     char *deep = malloc(DEPTH);
     memset(deep, '[', DEPTH);
-    assert_fails_with(json_read_bytes("deep", deep, DEPTH, &error), error, "deep is not valid JSON");
+    assert_fails_with(json_read_bytes("deep", deep, DEPTH, &error), error,
+                      "deep is not valid JSON");
     free(deep);
 }
 
@@ -84,7 +95,8 @@ static void test_write_failures(void **state) {
     (void)state;
     const char *path = test_path("faults.json");
     Error error;
-    json_t *old = json_pack("{s:i}", "old", 1), *new = json_pack("{s:i, s:[s, b]}", "new", 2, "l", "x", 1);
+    json_t *old = json_pack("{s:i}", "old", 1),
+           *new = json_pack("{s:i, s:[s, b]}", "new", 2, "l", "x", 1);
     for (int64_t call = 1;; call++) {
         assert_done(json_write_file(path, old, &error), error);
         faults_arm(FAULTS_ALL, FAULT_ONCE, call);
@@ -117,8 +129,8 @@ static void test_read_failures(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_members),        cmocka_unit_test(test_bad_text),
-        cmocka_unit_test(test_round_trip),     cmocka_unit_test(test_write_failures),
+        cmocka_unit_test(test_members),       cmocka_unit_test(test_bad_text),
+        cmocka_unit_test(test_round_trip),    cmocka_unit_test(test_write_failures),
         cmocka_unit_test(test_read_failures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

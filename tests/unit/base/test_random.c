@@ -1,5 +1,5 @@
-/* Philox4x32-10 against the known answers published with Random123 (tests/kat_vectors), and what is made
- * from it. */
+/* Philox4x32-10 against the known answers published with Random123 (tests/kat_vectors), and what
+ * is made from it. */
 #include "support.h"
 
 #include <math.h>
@@ -35,7 +35,8 @@ static void test_layout(void **state) {
     philox4x32((uint32_t[]){0x243f6a88, 0x05a308d3, 0x13198a2e, 0x03707344},
                (uint32_t[]){0xa4093822, 0x299f31d0}, words);
     for (uint64_t i = 0; i < 4; i++)
-        assert_int_equal(random_u32(0x299f31d0a4093822u, 0x0370734413198a2eu, 4 * block + i), words[i]);
+        assert_int_equal(random_u32(0x299f31d0a4093822u, 0x0370734413198a2eu, 4 * block + i),
+                         words[i]);
 }
 
 static void test_uniform(void **state) {

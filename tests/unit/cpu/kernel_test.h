@@ -1,10 +1,10 @@
-/* What the tests of kernels share: arrays held both as a kernel takes them and in double, and loops over
- * instances and thread counts.
+/* What the tests of kernels share: arrays held both as a kernel takes them and in double, and
+ * loops over instances and thread counts.
  *
- * A test computes the expected result in double from exactly the numbers the kernel is given, checks that
- * reference's gradient by finite differences, and compares every instance with it. So an instance differs
- * from the portable one by at most twice the tolerance stated at the comparison. Arrays are allocated at
- * their exact sizes, for the address sanitizer. */
+ * * A test computes the expected result in double from exactly the numbers the kernel is given,
+ * checks that reference's gradient by finite differences, and compares every instance with it.
+ * So an instance differs from the portable one by at most twice the tolerance stated at the
+ * comparison. Arrays are allocated at their exact sizes, for the address sanitizer. */
 #ifndef HEARTH_TESTS_KERNEL_TEST_H
 #define HEARTH_TESTS_KERNEL_TEST_H
 
@@ -47,8 +47,10 @@ static inline double array_get(const Array *array, int64_t i) {
 }
 
 static inline void array_set(Array *array, int64_t i, double value) {
-    if (array->dtype == DTYPE_BF16) ((bf16 *)array->data)[i] = bf16_from_float((float)value);
-    else ((float *)array->data)[i] = (float)value;
+    if (array->dtype == DTYPE_BF16)
+        ((bf16 *)array->data)[i] = bf16_from_float((float)value);
+    else
+        ((float *)array->data)[i] = (float)value;
     array->exact[i] = array_get(array, i);
 }
 
@@ -70,7 +72,8 @@ static inline Array array_random(Dtype dtype, int64_t count, double deviation) {
 
 static inline int32_t *tokens_random(int64_t count, int64_t bound) {
     int32_t *tokens = keep((size_t)count * sizeof *tokens);
-    for (int64_t i = 0; i < count; i++) tokens[i] = (int32_t)random_below(7, 1, draws++, (uint64_t)bound);
+    for (int64_t i = 0; i < count; i++)
+        tokens[i] = (int32_t)random_below(7, 1, draws++, (uint64_t)bound);
     return tokens;
 }
 
@@ -79,13 +82,14 @@ static inline size_t array_bytes(const Array *array) {
 }
 
 /* |data - exact| <= relative * |exact| + absolute; bf16's own rounding (2^-8) comes on top. */
-static inline void array_check(const char *name, const Array *array, double relative, double absolute) {
+static inline void array_check(const char *name, const Array *array, double relative,
+                               double absolute) {
     if (array->dtype == DTYPE_BF16) relative += 0x1p-8;
     for (int64_t i = 0; i < array->count; i++) {
         double got = array_get(array, i), want = array->exact[i];
         if (!(fabs(got - want) <= relative * fabs(want) + absolute))
-            fail_msg("%s[%lld of %lld] is %.9g, not %.9g", name, (long long)i, (long long)array->count,
-                     got, want);
+            fail_msg("%s[%lld of %lld] is %.9g, not %.9g", name, (long long)i,
+                     (long long)array->count, got, want);
     }
 }
 
@@ -98,7 +102,8 @@ static inline uint64_t array_hash(uint64_t hash, const Array *array) {
     return hash_bytes(hash, array->data, array_bytes(array));
 }
 
-/* Calls run(context), which gives a hash of its outputs, with 1, 2 and 3 threads: the bits must agree. */
+/* Calls run(context), which gives a hash of its outputs, with 1, 2 and 3 threads: the bits must
+ * agree. */
 static inline uint64_t same_for_all_threads(uint64_t (*run)(void *), void *context) {
     uint64_t first = 0;
     for (int threads = 1; threads <= 3; threads++) {
@@ -125,8 +130,8 @@ static inline void for_each_instance(void (*check)(const CpuKernels *)) {
 }
 
 /* Compares gradient[count] with central differences of loss(context) in x, at about 16 places. */
-static inline void check_gradient(const char *name, double *x, const double *gradient, int64_t count,
-                                  double (*loss)(void *), void *context) {
+static inline void check_gradient(const char *name, double *x, const double *gradient,
+                                  int64_t count, double (*loss)(void *), void *context) {
     for (int64_t i = 0; i < count; i += count / 16 + 1) {
         double saved = x[i], h = 1e-5 * (1 + fabs(saved));
         x[i] = saved + h;
@@ -135,8 +140,8 @@ static inline void check_gradient(const char *name, double *x, const double *gra
         double difference = (above - loss(context)) / (2 * h);
         x[i] = saved;
         if (!(fabs(difference - gradient[i]) <= 1e-5 * (1 + fabs(difference))))
-            fail_msg("%s[%lld]: the reference's gradient is %.9g, its difference quotient %.9g", name,
-                     (long long)i, gradient[i], difference);
+            fail_msg("%s[%lld]: the reference's gradient is %.9g, its difference quotient %.9g",
+                     name, (long long)i, gradient[i], difference);
     }
 }
 

@@ -1,5 +1,5 @@
-/* AdamW against torch.optim.AdamW and a double-precision reference; the reduced formats of the moments
- * against numeric/state.h bit for bit; and the same bits from every instance. */
+/* AdamW against torch.optim.AdamW and a double-precision reference; the reduced formats of the
+ * moments against numeric/state.h bit for bit; and the same bits from every instance. */
 #include "kernel_test.h"
 
 enum { STEPS = 4 };
@@ -15,13 +15,24 @@ typedef struct Case {
 } Case;
 
 static AdamwArguments arguments_of(const Case *c, int64_t step) {
-    return (AdamwArguments){
-        .master = c->master.data, .working = c->working.data,
-        .gradient = (const float *)c->gradients.data + (step - 1) * c->n,
-        .moment1 = c->moment1, .moment2 = c->moment2, .absmax1 = c->absmax1, .absmax2 = c->absmax2,
-        .n = c->n, .format = c->format, .learning_rate = 0.01f, .beta1 = 0.9f, .beta2 = 0.95f,
-        .epsilon = 1e-8f, .weight_decay = 0.1f, .gradient_scale = 0.5f, .step = step,
-        .seed = 0x123456789abcdefu, .tensor = 5};
+    return (AdamwArguments){.master = c->master.data,
+                            .working = c->working.data,
+                            .gradient = (const float *)c->gradients.data + (step - 1) * c->n,
+                            .moment1 = c->moment1,
+                            .moment2 = c->moment2,
+                            .absmax1 = c->absmax1,
+                            .absmax2 = c->absmax2,
+                            .n = c->n,
+                            .format = c->format,
+                            .learning_rate = 0.01f,
+                            .beta1 = 0.9f,
+                            .beta2 = 0.95f,
+                            .epsilon = 1e-8f,
+                            .weight_decay = 0.1f,
+                            .gradient_scale = 0.5f,
+                            .step = step,
+                            .seed = 0x123456789abcdefu,
+                            .tensor = 5};
 }
 
 static int64_t blocks_of(int64_t n) {
@@ -99,7 +110,8 @@ static void check_reference(const CpuKernels *kernels) {
         for (int64_t i = 0; i < c.n; i++) {
             float master = ((const float *)c.master.data)[i];
             bf16 rounded = bf16_from_float(master);
-            double want = kernels->storage == DTYPE_BF16 ? (double)bf16_to_float(rounded) : (double)master;
+            double want =
+                kernels->storage == DTYPE_BF16 ? (double)bf16_to_float(rounded) : (double)master;
             assert_true(array_get(&c.working, i) == want);
         }
         release_arrays();
@@ -111,15 +123,18 @@ static void test_reference(void **state) {
     for_each_instance(check_reference);
 }
 
-/* From torch.optim.AdamW in float64 with lr 0.01, betas 0.9 and 0.95, eps 1e-8, weight decay 0.1. */
+/* From torch.optim.AdamW in float64 with lr 0.01, betas 0.9 and 0.95, eps 1e-8, weight decay
+ * 0.1. */
 static void check_torch(const CpuKernels *kernels) {
     static const double start[4] = {0.5, -1.25, 3, 1e-3};
     static const double gradients[STEPS * 4] = {0.1,  -2,  0, 1e-6, 0.3,  1.5,   0.25, -1e-6,
                                                 -0.2, 0.5, 0, 2e-6, 0.05, -0.75, -4,   0};
-    static const double after[4] = {0.473516593134, -1.23351206858, 2.98024199444, -0.0172867379952};
+    static const double after[4] = {0.473516593134, -1.23351206858, 2.98024199444,
+                                    -0.0172867379952};
     Case c = make_case(kernels, STATE_FP32, 4);
     for (int i = 0; i < 4; i++) array_set(&c.start, i, start[i]);
-    for (int i = 0; i < STEPS * 4; i++) array_set(&c.gradients, i, 2 * gradients[i]); /* scale 0.5 */
+    for (int i = 0; i < STEPS * 4; i++)
+        array_set(&c.gradients, i, 2 * gradients[i]); /* scale 0.5 */
     run(&c);
     memcpy(c.master.exact, after, sizeof after);
     array_check("master", &c.master, 1e-6, 1e-7);
@@ -164,12 +179,13 @@ static void expect_codes(const uint8_t *codes, const float *absmax, const float 
         for (int64_t i = start; i < end; i++) largest = fmaxf(largest, fabsf(values[i]));
         assert_true(absmax[start / STATE_BLOCK] == largest);
         for (int64_t i = start; i < end; i++)
-            assert_int_equal(codes[i], state_encode(state_code(is_signed), largest > 0 ? values[i] / largest : 0));
+            assert_int_equal(codes[i], state_encode(state_code(is_signed),
+                                                    largest > 0 ? values[i] / largest : 0));
     }
 }
 
-/* A step with reduced moments is a step with fp32 moments on their widened values, and then the format's
- * rounding: all bit for bit. */
+/* A step with reduced moments is a step with fp32 moments on their widened values, and then the
+ * format's rounding: all bit for bit. */
 static void check_format(const CpuKernels *kernels, StateFormat format, int64_t n) {
     Case c = make_case(kernels, format, n), wide = make_case(kernels, STATE_FP32, n);
     wide.gradients = c.gradients;
@@ -242,10 +258,8 @@ static void test_no_working_copy(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_reference),
-        cmocka_unit_test(test_torch),
-        cmocka_unit_test(test_formats),
-        cmocka_unit_test(test_same_bits_in_every_instance),
+        cmocka_unit_test(test_reference),       cmocka_unit_test(test_torch),
+        cmocka_unit_test(test_formats),         cmocka_unit_test(test_same_bits_in_every_instance),
         cmocka_unit_test(test_no_working_copy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

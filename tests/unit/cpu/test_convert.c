@@ -19,7 +19,8 @@ static void check(const CpuKernels *kernels) {
         Case c = {.kernels = kernels, .n = sizes[s]};
         c.in = keep((size_t)c.n * sizeof *c.in);
         c.out = array_of(kernels->storage, c.n, 0);
-        for (int64_t i = 0; i < c.n; i++) { /* every kind of number: subnormal, infinite, NaN, ties */
+        for (int64_t i = 0; i < c.n;
+             i++) { /* every kind of number: subnormal, infinite, NaN, ties */
             uint32_t bits = random_u32(3, 0, (uint64_t)i);
             if (i % 3 == 0) bits = (bits & 0xffff0000u) | 0x8000u;
             memcpy(&c.in[i], &bits, sizeof bits);
@@ -27,7 +28,8 @@ static void check(const CpuKernels *kernels) {
         same_for_all_threads(run, &c);
         for (int64_t i = 0; i < c.n && kernels->storage == DTYPE_BF16; i++)
             assert_int_equal(((bf16 *)c.out.data)[i], bf16_from_float(c.in[i]));
-        if (kernels->storage == DTYPE_F32) assert_memory_equal(c.out.data, c.in, array_bytes(&c.out));
+        if (kernels->storage == DTYPE_F32)
+            assert_memory_equal(c.out.data, c.in, array_bytes(&c.out));
         release_arrays();
     }
 }

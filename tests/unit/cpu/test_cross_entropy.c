@@ -30,7 +30,8 @@ static double reference(void *context) {
         bool counts = c->targets[i] >= 0;
         c->losses.exact[i] = counts ? largest + log(sum) - row[c->targets[i]] : 0;
         for (int64_t v = 0; v < c->V; v++)
-            gradient[v] = counts ? (exp(row[v] - largest) / sum - (v == c->targets[i])) * (double)scale : 0;
+            gradient[v] =
+                counts ? (exp(row[v] - largest) / sum - (v == c->targets[i])) * (double)scale : 0;
         total += c->losses.exact[i];
     }
     return total * (double)scale;

@@ -21,7 +21,8 @@ static double loss(void *context) {
     Case *c = context;
     for (int64_t n = 0; n < c->N; n++)
         for (int64_t f = 0; f < c->F; f++) {
-            double gate = c->gate_up.exact[n * 2 * c->F + f], up = c->gate_up.exact[n * 2 * c->F + c->F + f];
+            double gate = c->gate_up.exact[n * 2 * c->F + f],
+                   up = c->gate_up.exact[n * 2 * c->F + c->F + f];
             c->out.exact[n * c->F + f] = gate * sigmoid(gate) * up;
         }
     return inner_product(c->out.exact, c->dout.exact, c->out.count);
@@ -51,7 +52,8 @@ static void check_size(const CpuKernels *kernels, int64_t N, int64_t F, double d
     /* Where 1 + g (1 - s) cancels, near g = -1.28, only the absolute error is small. */
     array_check("out", &c.out, 1e-6, 1e-30);
     array_check("dgate_up", &c.dgate_up, 2e-6, 2e-6 * deviation);
-    if (deviation <= 2) check_gradient("gate_up", c.gate_up.exact, c.dgate_up.exact, N * 2 * F, loss, &c);
+    if (deviation <= 2)
+        check_gradient("gate_up", c.gate_up.exact, c.dgate_up.exact, N * 2 * F, loss, &c);
     release_arrays();
 }
 

@@ -16,8 +16,10 @@ static void every_value_survives(void **state) {
     (void)state;
     for (uint32_t code = 0; code < 65536; code++) {
         float value = bf16_to_float((bf16)code);
-        if (isnan(value)) assert_true(isnan(bf16_to_float(bf16_from_float(value))));
-        else assert_int_equal(bf16_from_float(value), code);
+        if (isnan(value))
+            assert_true(isnan(bf16_to_float(bf16_from_float(value))));
+        else
+            assert_int_equal(bf16_from_float(value), code);
     }
 }
 
@@ -29,7 +31,8 @@ static void rounds_to_nearest_even(void **state) {
         if ((bits & 0x7f800000u) == 0x7f800000u) continue;
         float value = float_of(bits);
         double below = (double)bf16_to_float((bf16)(bits >> 16));
-        double above = below + copysign(ldexp(1, ilogb((double)float_of(bits & 0x7f800000u)) - 7), below);
+        double above =
+            below + copysign(ldexp(1, ilogb((double)float_of(bits & 0x7f800000u)) - 7), below);
         if ((bits & 0x7f800000u) == 0) above = below + copysign(0x1p-133, (double)value);
         double to_below = fabs((double)value - below), to_above = fabs(above - (double)value);
         bool up = to_above < to_below || (to_above == to_below && (bits >> 16 & 1));

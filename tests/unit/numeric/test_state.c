@@ -14,9 +14,11 @@ static void code_has_the_papers_shape(void **state) {
         assert_true(code[255] == 1 && code[zero] == 0);
         for (int i = 1; i < 256; i++) assert_true(code[i - 1] < code[i]);
         for (int i = 1; i < 127 && is_signed; i++) assert_true(code[zero - i] == -code[zero + i]);
-        /* Each further decade has twice the parts: 1 (or 2) in [1e-7, 1e-6], ... 64 (128) in [0.1, 1]. */
+        /* Each further decade has twice the parts: 1 (or 2) in [1e-7, 1e-6], ... 64 (128) in
+         * [0.1, 1]. */
         double low = 1e-7;
-        for (int parts = is_signed ? 1 : 2; parts <= (is_signed ? 64 : 128); parts *= 2, low *= 10) {
+        for (int parts = is_signed ? 1 : 2; parts <= (is_signed ? 64 : 128);
+             parts *= 2, low *= 10) {
             int count = 0;
             for (int i = 0; i < 255; i++)
                 count += (double)code[i] > low && (double)code[i] < 10 * low;
@@ -114,8 +116,10 @@ static void stochastic_rounding_keeps_exact_and_not_finite(void **state) {
     for (uint32_t code = 0; code < 65536; code++) {
         float value = bf16_to_float((bf16)code);
         bf16 rounded = bf16_stochastic(value, 0xffffffffu);
-        if (isnan(value)) assert_true(isnan(bf16_to_float(rounded)));
-        else assert_int_equal(rounded, code);
+        if (isnan(value))
+            assert_true(isnan(bf16_to_float(rounded)));
+        else
+            assert_int_equal(rounded, code);
     }
     assert_int_equal(bf16_stochastic(nextafterf(2, 0), 0xffff0000u), 0x4000); /* carries over */
 }
