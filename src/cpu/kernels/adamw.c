@@ -1,7 +1,7 @@
 /* AdamW (Loshchilov and Hutter, arXiv 1711.05101), with the bias correction of
  * torch.optim.AdamW.
  *
- * * Moments are widened to fp32 a block at a time, used at that precision for the update, and
+ * Moments are widened to fp32 a block at a time, used at that precision for the update, and
  * only then rounded back to their format, as in arXiv 2110.02861: a second moment that rounds to
  * zero has not been divided by. This file is compiled without fused multiply-add, so that every
  * instance gives the same bits. */

@@ -1,8 +1,8 @@
 /* Walking a row of C numbers a vector at a time, the last one possibly in part:
  *
- * *     for (int64_t c = 0; c < C; c += W) row_store(out, c, C, 2 * row_load(x, c, C));
+ *     for (int64_t c = 0; c < C; c += W) row_store(out, c, C, 2 * row_load(x, c, C));
  *
- * * Lanes beyond the end are loaded as zero and not stored. Rows follow each other in memory,
+ * Lanes beyond the end are loaded as zero and not stored. Rows follow each other in memory,
  * and loads ask for what lies AHEAD: hardware prefetching starts anew at each page, and where a
  * vector takes many instructions it comes too late. */
 #ifndef HEARTH_CPU_KERNELS_ROW_H

@@ -1,7 +1,7 @@
 /* What the tests of kernels share: arrays held both as a kernel takes them and in double, and
  * loops over instances and thread counts.
  *
- * * A test computes the expected result in double from exactly the numbers the kernel is given,
+ * A test computes the expected result in double from exactly the numbers the kernel is given,
  * checks that reference's gradient by finite differences, and compares every instance with it.
  * So an instance differs from the portable one by at most twice the tolerance stated at the
  * comparison. Arrays are allocated at their exact sizes, for the address sanitizer. */
