@@ -5,11 +5,19 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "cpu/widen.h"
+
+/* An fp32 copy of a bf16 operand, at `offset` bytes of the scratch. */
+typedef struct StandIn {
+    int64_t elements, offset; /* 0 elements: the operand itself is used */
+} StandIn;
 
 struct Matmul {
     dnnl_primitive_t primitive;
     dnnl_memory_t out, a, b, addend, scratch;
-    int64_t scratch_bytes;
+    int64_t scratch_bytes; /* oneDNN's own, then the stand-ins */
+    StandIn wide_out, wide_a, wide_b;
+    MatmulAddend asked; /* with a stand-in for out, every addend is copied there first */
 };
 
 static dnnl_engine_t engine;
@@ -78,6 +86,36 @@ static bool prepare(Matmul *matmul, const Descriptions *shapes, MatmulAddend add
     return done;
 }
 
+static bool make(Matmul *matmul, MatmulShape shape, MatmulTypes types, MatmulAddend addend) {
+    Descriptions shapes;
+    return describe(&shapes.a, shape.M, shape.K, shape.transpose_a, types.a) &&
+           describe(&shapes.b, shape.K, shape.N, shape.transpose_b, types.b) &&
+           describe(&shapes.out, shape.M, shape.N, false, types.out) &&
+           prepare(matmul, &shapes, addend);
+}
+
+static void stand_in(Matmul *matmul, StandIn *operand, Dtype *type, int64_t elements) {
+    enum { ALIGNMENT = 64 };
+    if (*type != DTYPE_BF16) return;
+    int64_t offset = (matmul->scratch_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    *operand = (StandIn){elements, offset};
+    matmul->scratch_bytes = offset + elements * dtype_size(DTYPE_F32);
+    *type = DTYPE_F32;
+}
+
+/* The product in fp32 on widened operands, the result rounded once: what bf16 units compute, but for
+ * the order of summation. */
+static bool make_wide(Matmul *matmul, MatmulShape shape, MatmulTypes types, MatmulAddend addend) {
+    MatmulTypes wide = {DTYPE_F32, DTYPE_F32, DTYPE_F32};
+    bool out = types.out == DTYPE_BF16;
+    if (!make(matmul, shape, wide, out && addend == ADDEND_OTHER ? ADDEND_OUT : addend))
+        return false;
+    stand_in(matmul, &matmul->wide_out, &types.out, shape.M * shape.N);
+    stand_in(matmul, &matmul->wide_a, &types.a, shape.M * shape.K);
+    stand_in(matmul, &matmul->wide_b, &types.b, shape.K * shape.N);
+    return true;
+}
+
 Matmul *matmul_create(MatmulShape shape, MatmulTypes types, MatmulAddend addend, Error *error) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, start_library);
@@ -87,11 +125,8 @@ Matmul *matmul_create(MatmulShape shape, MatmulTypes types, MatmulAddend addend,
     }
     Matmul *matmul = allocate(1, sizeof *matmul, error);
     if (!matmul) return NULL;
-    Descriptions shapes;
-    if (!describe(&shapes.a, shape.M, shape.K, shape.transpose_a, types.a) ||
-        !describe(&shapes.b, shape.K, shape.N, shape.transpose_b, types.b) ||
-        !describe(&shapes.out, shape.M, shape.N, false, types.out) ||
-        !prepare(matmul, &shapes, addend)) {
+    matmul->asked = addend;
+    if (!make(matmul, shape, types, addend) && !make_wide(matmul, shape, types, addend)) {
         fail(error,
              "oneDNN has no matmul of %s by %s to %s, M %lld, N %lld, K %lld, on this processor",
              dtype_name(types.a), dtype_name(types.b), dtype_name(types.out), (long long)shape.M,
@@ -120,11 +155,30 @@ static bool point(dnnl_memory_t memory, const void *data) {
     return dnnl_memory_set_data_handle(memory, (void *)(uintptr_t)data) == dnnl_success;
 }
 
+static const void *widened(const StandIn *operand, const void *data, void *scratch) {
+    if (!operand->elements) return data;
+    float *wide = (float *)((char *)scratch + operand->offset);
+    widen(wide, data, operand->elements);
+    return wide;
+}
+
+/* Where the product goes: the stand-in of out holds the addend by then. */
+static void *widened_out(const Matmul *matmul, void *out, const void *addend, void *scratch) {
+    const StandIn *operand = &matmul->wide_out;
+    if (!operand->elements) return out;
+    float *wide = (float *)((char *)scratch + operand->offset);
+    if (matmul->asked != ADDEND_NONE)
+        widen(wide, matmul->asked == ADDEND_OUT ? out : addend, operand->elements);
+    return wide;
+}
+
 bool matmul_run(Matmul *matmul, void *out, const void *a, const void *b, const void *addend,
                 void *scratch, Error *error) {
-    bool pointed = point(matmul->out, out) && point(matmul->a, a) && point(matmul->b, b) &&
-                   point(matmul->scratch, scratch) &&
-                   (!matmul->addend || point(matmul->addend, addend));
+    void *product = widened_out(matmul, out, addend, scratch);
+    bool pointed =
+        point(matmul->out, product) && point(matmul->a, widened(&matmul->wide_a, a, scratch)) &&
+        point(matmul->b, widened(&matmul->wide_b, b, scratch)) && point(matmul->scratch, scratch) &&
+        (!matmul->addend || point(matmul->addend, addend));
     dnnl_exec_arg_t arguments[] = {
         {DNNL_ARG_SRC, matmul->a},
         {DNNL_ARG_WEIGHTS, matmul->b},
@@ -137,5 +191,6 @@ bool matmul_run(Matmul *matmul, void *out, const void *a, const void *b, const v
         dnnl_primitive_execute(matmul->primitive, stream, count, arguments) != dnnl_success)
         return fail(error, "oneDNN failed to run a matmul");
     dnnl_stream_wait(stream);
+    if (matmul->wide_out.elements) narrow(out, product, matmul->wide_out.elements);
     return true;
 }

@@ -1,4 +1,5 @@
-/* Matrix products by oneDNN, on plain row-major operands. */
+/* Matrix products by oneDNN, on plain row-major operands. Where oneDNN has no bf16 product for the
+ * processor (x86-64 without AVX-512, Arm), the operands are widened and multiplied in fp32. */
 #ifndef HEARTH_CPU_MATMUL_H
 #define HEARTH_CPU_MATMUL_H
 
