@@ -24,9 +24,12 @@ void chart_draw(FILE *file, const double *values, size_t count, size_t width, si
     }
     double range = high > low ? high - low : 1;
     for (size_t row = height; row-- > 0;) {
-        if (row == height - 1) fprintf(file, "%8.2f ┤", high);
-        else if (row == 0) fprintf(file, "%8.2f ┤", low);
-        else fprintf(file, "%8s │", "");
+        if (row == height - 1)
+            fprintf(file, "%8.2f ┤", high);
+        else if (row == 0)
+            fprintf(file, "%8.2f ┤", low);
+        else
+            fprintf(file, "%8s │", "");
         for (size_t i = 0; i < width; i++) {
             /* The lowest column still shows an eighth. */
             double filled = 1 + (columns[i] - low) / range * (double)(height * EIGHTHS - 1);

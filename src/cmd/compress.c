@@ -22,8 +22,10 @@ size_t gzip_size(const void *text, size_t size, Error *error) {
         stream.avail_in = (uInt)size;
         stream.next_out = out;
         stream.avail_out = (uInt)bound;
-        if (deflate(&stream, Z_FINISH) == Z_STREAM_END) written = bound - stream.avail_out;
-        else fail(error, "zlib did not finish");
+        if (deflate(&stream, Z_FINISH) == Z_STREAM_END)
+            written = bound - stream.avail_out;
+        else
+            fail(error, "zlib did not finish");
     }
     deflateEnd(&stream);
     free(out);

@@ -20,19 +20,22 @@ static const Command command = {
     .name = "demo",
     .summary = "The whole road from text to samples, in about two minutes on two processor cores.",
     .usage = "hearth demo [--text FILE...] [options]",
-    .details =
-        "Trains a tokenizer and a llama of a few million parameters with the commands that it shows, then\n"
-        "compares the model's bits per byte with gzip's and xz's on text that was held out. The text is the\n"
-        "King James Bible, from Debian's package bible-kjv, unless --text names some of yours: .txt or\n"
-        ".jsonl, also .gz or .zst, files, directories or patterns; 1 MB or more is best.\n\n"
-        "Example:\n"
-        "  hearth demo\n"
-        "  hearth demo --text books/*.txt --seconds 300",
+    .details = "Trains a tokenizer and a llama of a few million parameters with the commands that "
+               "it shows, then\n"
+               "compares the model's bits per byte with gzip's and xz's on text that was held out. "
+               "The text is the\n"
+               "King James Bible, from Debian's package bible-kjv, unless --text names some of "
+               "yours: .txt or\n"
+               ".jsonl, also .gz or .zst, files, directories or patterns; 1 MB or more is best.\n\n"
+               "Example:\n"
+               "  hearth demo\n"
+               "  hearth demo --text books/*.txt --seconds 300",
 };
 
 /* Chosen so that in two minutes two cores see the default text about once. */
-#define MODEL "--model", "llama-15m", "--layers", "4", "--dim", "256", "--heads", "4", "--kv-heads", "4", \
-              "--ffn", "704", "--seq-len", "256", "--batch-tokens", "4096"
+#define MODEL \
+    "--model", "llama-15m", "--layers", "4", "--dim", "256", "--heads", "4", "--kv-heads", "4", \
+        "--ffn", "704", "--seq-len", "256", "--batch-tokens", "4096"
 enum { BATCH_TOKENS = 4096, VOCAB_MOST = 4096, EPOCHS_MOST = 6, STEPS_LEAST = 20, SAMPLES = 3 };
 
 /* What a step's arithmetic leaves of the time: tokenizer, dataset, start, evaluation, samples. */
@@ -41,7 +44,7 @@ static const double training_share = 0.85;
 typedef struct Demo {
     const char *directory; /* where everything goes */
     char numbered[32];
-    double seconds; /* for everything */
+    double seconds;      /* for everything */
     const char **inputs; /* ends with NULL */
     int input_count;
     bool own_text; /* --text */
@@ -64,7 +67,8 @@ static bool make_directory(Demo *demo, Error *error) {
         demo->directory = demo->numbered;
     }
     if (path_exists(demo->directory))
-        return fail(error, "%s is there already; remove it, or give another --run-dir", demo->directory);
+        return fail(error, "%s is there already; remove it, or give another --run-dir",
+                    demo->directory);
     demo->text = path_join(demo->directory, "text.txt", error);
     demo->tokenizer = path_join(demo->directory, "tokenizer", error);
     demo->data = path_join(demo->directory, "data", error);
@@ -96,11 +100,14 @@ static bool train_tokenizer(Demo *demo, Error *error) {
 }
 
 static bool build_dataset(Demo *demo, Error *error) {
-    const char *words[] = {"data", "build", "--tokenizer", demo->tokenizer, "--out", demo->data,
-                           "--val-fraction", "0.1", demo->own_text ? NULL : "--split-on", "\\n\\n", NULL};
+    const char *words[] = {"data",           "build", "--tokenizer",
+                           demo->tokenizer,  "--out", demo->data,
+                           "--val-fraction", "0.1",   demo->own_text ? NULL : "--split-on",
+                           "\\n\\n",         NULL};
     json_t *result = stage_run(verb_data, words, demo->inputs, error);
     const json_t *train = json_object_get(result, "train");
-    bool done = result && json_get_integer(train, "tokens", 1, INT64_MAX, &demo->train_tokens, error);
+    bool done =
+        result && json_get_integer(train, "tokens", 1, INT64_MAX, &demo->train_tokens, error);
     json_decref(result);
     return done;
 }
@@ -124,15 +131,17 @@ static bool choose_steps(Demo *demo, Error *error) {
 static bool train_model(Demo *demo, Error *error) {
     char steps[32];
     snprintf(steps, sizeof steps, "%lld", (long long)demo->steps);
-    const char *words[] = {"train", "--data", demo->data, "--run-dir", demo->directory, MODEL,
-                           "--lr", "3e-3", "--eval-every", "0", "--steps", steps, NULL};
+    const char *words[] = {"train",   "--data", demo->data, "--run-dir",    demo->directory,
+                           MODEL,     "--lr",   "3e-3",     "--eval-every", "0",
+                           "--steps", steps,    NULL};
     json_t *result = stage_run(verb_train, words, no_inputs, error);
     bool interrupted = false;
     bool done = result && json_get_bool(result, "interrupted", &interrupted, error) &&
                 json_get_number(result, "tokens_per_s", &demo->tokens_per_s, error);
     json_decref(result);
     if (done && interrupted)
-        return fail(error, "stopped; 'hearth train --run-dir %s --resume' goes on", demo->directory);
+        return fail(error, "stopped; 'hearth train --run-dir %s --resume' goes on",
+                    demo->directory);
     return done;
 }
 
@@ -142,7 +151,8 @@ static bool read_losses(const char *log, double **losses, size_t *count, Error *
     Bytes text = {0};
     size_t capacity = 0;
     bool good = file_read(log, 1 << 30, &text, error);
-    for (char *line = good ? strtok((char *)text.data, "\n") : NULL; good && line; line = strtok(NULL, "\n")) {
+    for (char *line = good ? strtok((char *)text.data, "\n") : NULL; good && line;
+         line = strtok(NULL, "\n")) {
         json_t *entry = json_read_bytes(log, line, strlen(line), error);
         const json_t *loss = json_object_get(entry, "loss");
         good = entry && reserve(losses, &capacity, *count + 1, sizeof **losses, error);
@@ -195,7 +205,8 @@ static void print_bar(const char *name, double bpb, double longest) {
 
 static void print_comparison(const Demo *demo) {
     double longest = fmax(demo->gzip_bpb, demo->model_bpb);
-    printf("\nBits per byte of %zu bytes of text that the model has not seen:\n", demo->held_out.size);
+    printf("\nBits per byte of %zu bytes of text that the model has not seen:\n",
+           demo->held_out.size);
     print_bar("gzip -9", demo->gzip_bpb, longest);
     print_bar("xz -9", demo->xz_bpb, longest);
     print_bar("this model", demo->model_bpb, longest);
@@ -224,8 +235,9 @@ static bool print_samples(const Demo *demo, Error *error) {
     for (int i = 0; done && i < SAMPLES; i++) {
         char prompt[64];
         choose_prompt(demo, (i + 0.5) / SAMPLES, prompt);
-        const char *words[] = {"generate", "--checkpoint", demo->directory, "--prompt", prompt,
-                               "--max-tokens", "80", NULL};
+        const char *words[] = {
+            "generate", "--checkpoint", demo->directory, "--prompt", prompt, "--max-tokens", "80",
+            NULL};
         json_t *result = stage_run(verb_generate, words, no_inputs, error);
         const char *text = result ? json_get_string(result, "text", error) : NULL;
         done = text != NULL;
@@ -242,12 +254,14 @@ static void print_next(const Demo *demo) {
            "  hearth generate --checkpoint %s --prompt 'And it came to pass' --temperature 0.7\n"
            "  hearth demo --text YOUR_TEXT.txt --run-dir runs/mine\n"
            "  hearth train --help\n"
-           "The checkpoint in %s/checkpoints loads in transformers as it is.\n", run, run);
+           "The checkpoint in %s/checkpoints loads in transformers as it is.\n",
+           run, run);
 }
 
 static void print_json(const Demo *demo, double seconds) {
     printf("{\"val_bpb\": %.4f, \"gzip_bpb\": %.4f, \"xz_bpb\": %.4f, \"tokens_per_s\": %.1f, "
-           "\"seconds\": %.1f}\n", demo->model_bpb, demo->gzip_bpb, demo->xz_bpb, demo->tokens_per_s, seconds);
+           "\"seconds\": %.1f}\n",
+           demo->model_bpb, demo->gzip_bpb, demo->xz_bpb, demo->tokens_per_s, seconds);
 }
 
 static bool run(Demo *demo, Error *error) {
@@ -258,8 +272,10 @@ static bool run(Demo *demo, Error *error) {
         return false;
     if (!options_json()) print_comparison(demo);
     if (!print_samples(demo, error)) return false;
-    if (options_json()) print_json(demo, seconds_now() - started);
-    else print_next(demo);
+    if (options_json())
+        print_json(demo, seconds_now() - started);
+    else
+        print_next(demo);
     return true;
 }
 
@@ -267,11 +283,22 @@ int verb_demo(int argc, char **argv) {
     const char *text = NULL;
     Demo demo = {.seconds = 120};
     Option options[] = {
-        {.name = "text", .kind = OPTION_TEXT, .value = &text, .argument = "FILE...",
+        {.name = "text",
+         .kind = OPTION_TEXT,
+         .value = &text,
+         .argument = "FILE...",
          .help = "train on these instead"},
-        {.name = "seconds", .kind = OPTION_DURATION, .value = &demo.seconds, .argument = "TIME",
-         .help = "how long it may take, about", .minimum = 1, .maximum = 1e6},
-        {.name = "run-dir", .kind = OPTION_TEXT, .value = &demo.directory, .argument = "DIR",
+        {.name = "seconds",
+         .kind = OPTION_DURATION,
+         .value = &demo.seconds,
+         .argument = "TIME",
+         .help = "how long it may take, about",
+         .minimum = 1,
+         .maximum = 1e6},
+        {.name = "run-dir",
+         .kind = OPTION_TEXT,
+         .value = &demo.directory,
+         .argument = "DIR",
          .help = "where everything goes (runs/demo, or the next number)"},
         {0},
     };

@@ -11,7 +11,8 @@ static bool append_token(const Tokenizer *tokenizer, uint32_t id, Bytes *text, E
     return !bytes || tokenizer_is_special(tokenizer, id) || bytes_append(text, bytes, size, error);
 }
 
-static bool append_split(const Dataset *dataset, const Tokenizer *tokenizer, Bytes *text, Error *error) {
+static bool append_split(const Dataset *dataset, const Tokenizer *tokenizer, Bytes *text,
+                         Error *error) {
     enum { AT_A_TIME = 4096 };
     uint32_t ids[AT_A_TIME];
     int64_t end = dataset_tokens(dataset, SPLIT_VALIDATION);

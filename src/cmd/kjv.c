@@ -43,8 +43,9 @@ bool kjv_write(const char *path, Error *error) {
     bool good = read_verses(pipe, &text, &verses, error);
     pclose(pipe);
     if (good && verses == 0)
-        good = fail(error, "the demo's text is not installed: apt-get install bible-kjv, or give a text "
-                           "of your own with --text FILE");
+        good = fail(error,
+                    "the demo's text is not installed: apt-get install bible-kjv, or give a text "
+                    "of your own with --text FILE");
     else if (good && verses != VERSES)
         good = fail(error, "'bible' printed %d verses of %d; reinstall bible-kjv", verses, VERSES);
     good = good && file_write(path, text.data, text.size, error);

@@ -17,7 +17,8 @@ static bool needs_quotes(const char *word) {
 
 /* A word as a shell takes it, after a space. */
 static bool append_word(Bytes *line, const char *word, Error *error) {
-    bool quoted = needs_quotes(word), good = bytes_append(line, quoted ? " '" : " ", quoted ? 2 : 1, error);
+    bool quoted = needs_quotes(word),
+         good = bytes_append(line, quoted ? " '" : " ", quoted ? 2 : 1, error);
     for (; good && *word; word++)
         good = bytes_append(line, *word == '\'' ? "'\\''" : word, *word == '\'' ? 4 : 1, error);
     return good && (!quoted || bytes_append(line, "'", 1, error));
@@ -55,7 +56,8 @@ static bool wait_for(pid_t child, const char *name, Error *error) {
     int status;
     while (waitpid(child, &status, 0) < 0)
         if (errno != EINTR) return fail_errno(error, "cannot wait for 'hearth %s'", name);
-    if (WIFSIGNALED(status)) return fail(error, "'hearth %s' was ended by signal %d", name, WTERMSIG(status));
+    if (WIFSIGNALED(status))
+        return fail(error, "'hearth %s' was ended by signal %d", name, WTERMSIG(status));
     return WEXITSTATUS(status) == 0 || fail(error, "stopped, since 'hearth %s' failed", name);
 }
 
