@@ -52,7 +52,9 @@ static void find_lifetimes(Program *program) {
     }
 }
 
-/* The input whose memory output 0 may take over, or -1. */
+/* The input whose memory output 0 may take over, or -1. Not a matmul's addend: a product that adds in
+ * place may add in another order, and then recompute, which decides where buffers die, would change
+ * bits. */
 static int in_place_input(const Operation *operation) {
     switch (operation->kind) {
     case OP_ROPE_FORWARD:
@@ -60,8 +62,6 @@ static int in_place_input(const Operation *operation) {
         return 0;
     case OP_RMSNORM_BACKWARD:
         return 1;
-    case OP_MATMUL:
-        return 2;
     default:
         return -1;
     }

@@ -62,7 +62,7 @@ static Life *find_lives(const Program *program) {
 }
 
 /* Buffers that live together have memory of their own; only an operation that works in place may hand its
- * input's memory on to its output. */
+ * input's memory on to its output. A matmul may not: adding in place could change bits. */
 static void assert_no_collision(const Program *program) {
     Life *lives = find_lives(program);
     for (int a = 0; a < program->buffer_count; a++)
@@ -77,6 +77,7 @@ static void assert_no_collision(const Program *program) {
                 continue;
             bool handed_on = lives[a].last == lives[b].first && left->offset == right->offset &&
                              buffer_bytes(left) == buffer_bytes(right) && a != b &&
+                             program->operations[lives[b].first].kind != OP_MATMUL &&
                              program->operations[lives[b].first].outputs[0].buffer == b;
             if (!handed_on)
                 fail_msg("%s and %s live together in the same memory", left->name, right->name);
