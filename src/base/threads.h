@@ -1,5 +1,5 @@
 /* How many threads to use. Loops are parallel through OpenMP; long-lived background work (the data
- * loader, the checkpoint writer) is a pthread of its own. */
+ * loader) is a pthread of its own. */
 #ifndef HEARTH_BASE_THREADS_H
 #define HEARTH_BASE_THREADS_H
 

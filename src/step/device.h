@@ -16,8 +16,8 @@ typedef struct Device {
     int64_t memory;      /* bytes */
 } Device;
 
-/* The device of that name ("rtx-5090", "h200", …) for a storage type; an unknown name suggests the
- * nearest. "this" is not here: a backend describes it. */
+/* The device of that name ("rtx-5090", "h200", …) for a storage type; an unknown name gets the list of
+ * those there are. "this" is not here: a backend describes it. */
 bool device_find(Device *device, const char *name, Dtype storage, Error *error);
 
 /* The names, NULL-terminated. */

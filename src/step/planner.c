@@ -47,24 +47,29 @@ static int by_rank(const void *a, const void *b) {
     return (int)left->choice.recompute - (int)right->choice.recompute;
 }
 
+static int64_t smaller(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
 /* Every pair of micro-batch and logit chunk, ranked without recompute: so the pair that is chosen, which
- * decides the order of additions, does not depend on the recompute setting. Returns how many or -1. */
+ * decides the order of additions, does not depend on the recompute setting while memory has room for it.
+ * Returns how many or -1. */
 static int list_pairs(const PlanRequest *request, StateFormat state, Candidate *pairs,
                       Error *error) {
     int count = 0;
-    for (int64_t rows = 1; rows <= request->rows; rows++) {
-        if (request->micro_batch ? rows != request->micro_batch : rows > ROWS_MOST) continue;
+    int64_t first = request->micro_batch ? request->micro_batch : 1;
+    int64_t last = request->micro_batch ? request->micro_batch : ROWS_MOST;
+    for (int64_t rows = first; rows <= last && rows <= request->rows; rows++) {
         if (request->rows % rows) continue;
         int64_t tokens = rows * request->sequence_length;
-        int64_t least = request->logit_chunk ? request->logit_chunk : CHUNK_LEAST;
-        int64_t most = request->logit_chunk ? request->logit_chunk : CHUNK_MOST;
+        int64_t least = smaller(request->logit_chunk ? request->logit_chunk : CHUNK_LEAST, tokens);
+        int64_t most = request->logit_chunk ? least : CHUNK_MOST;
         for (int64_t chunk = least; chunk <= most && count < PAIRS_MOST; chunk *= 2) {
             if (chunk > least && chunk / 2 >= tokens)
                 break; /* one chunk holds all tokens already */
             Candidate *pair = &pairs[count++];
-            pair->choice = (PlanChoice){.micro_batch = rows,
-                                        .state = state,
-                                        .logit_chunk = chunk < tokens ? chunk : tokens};
+            pair->choice = (PlanChoice){
+                .micro_batch = rows, .state = state, .logit_chunk = smaller(chunk, tokens)};
             double seconds;
             int64_t live;
             if (!weigh(request, &pair->choice, &seconds, &live, error)) return -1;
