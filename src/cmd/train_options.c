@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/threads.h"
-#include "step/recompute.h"
+#include "train/checkpoint.h"
 
 void train_options_init(TrainOptions *options) {
     *options = (TrainOptions){.model = "llama-15m",
@@ -95,9 +95,9 @@ void train_options_init(TrainOptions *options) {
          0, 1},
         {"cooldown", OPTION_NUMBER, &o->cooldown, "X", "wsd: share of the steps that cool down", 0,
          1},
-        {"beta1", OPTION_NUMBER, &o->beta1, "X", "AdamW", 0, 1},
-        {"beta2", OPTION_NUMBER, &o->beta2, "X", "AdamW", 0, 1},
-        {"epsilon", OPTION_NUMBER, &o->epsilon, "X", "AdamW"},
+        {"beta1", OPTION_NUMBER, &o->beta1, "X", "AdamW", 0, 0.999999},
+        {"beta2", OPTION_NUMBER, &o->beta2, "X", "AdamW", 0, 0.999999},
+        {"epsilon", OPTION_NUMBER, &o->epsilon, "X", "AdamW", 1e-30, 1},
         {"weight-decay", OPTION_NUMBER, &o->weight_decay, "X", "AdamW, of matrices"},
         {"clip", OPTION_NUMBER, &o->clip, "X", "largest norm of the gradient; 0: not clipped"},
 
@@ -160,6 +160,12 @@ static bool resolve_vocab(const TrainOptions *options, int64_t tokenizer_vocab, 
     return true;
 }
 
+/* Special ids of a config.json that belong to a larger vocabulary than this run's mean nothing here. */
+static void drop_foreign_ids(ModelConfig *config) {
+    if (config->bos_id >= config->vocab) config->bos_id = -1;
+    if (config->eos_id >= config->vocab) config->eos_id = -1;
+}
+
 static bool resolve_model(TrainOptions *options, uint32_t vocab, ModelConfig *config,
                           Error *error) {
     if (!model_config_load(config, options->model, error)) return false;
@@ -181,8 +187,10 @@ static bool resolve_model(TrainOptions *options, uint32_t vocab, ModelConfig *co
                         options->window_pattern, WINDOW_PATTERN_MAX - 1);
         memcpy(config->window_pattern, options->window_pattern, length + 1);
     }
-    return resolve_heads(options, config, error) && resolve_vocab(options, vocab, config, error) &&
-           model_config_check(config, error);
+    if (!resolve_heads(options, config, error) || !resolve_vocab(options, vocab, config, error))
+        return false;
+    drop_foreign_ids(config);
+    return model_config_check(config, error);
 }
 
 /* ---- The batch and the horizon ---- */
@@ -229,9 +237,14 @@ static bool resolve_horizon(TrainOptions *options, TrainSettings *settings, Erro
     if (options->tokens > 0) tokens = (double)options->tokens;
     if (options->tokens_per_param > 0) tokens = options->tokens_per_param * parameters;
     if (options->flops > 0) tokens = options->flops / model_flops_per_token(&settings->model);
-    settings->steps = options->steps;
-    if (!options->steps)
-        settings->steps = (int64_t)fmax(1, floor(tokens / (double)settings->batch_tokens));
+    double steps = (double)options->steps;
+    if (!options->steps) steps = fmax(1, floor(tokens / (double)settings->batch_tokens));
+    if (steps > CHECKPOINT_STEP_MAX)
+        return fail(error,
+                    "the horizon is %.3g steps, and a run has at most %d: give a shorter one, or "
+                    "more --batch-tokens",
+                    steps, CHECKPOINT_STEP_MAX);
+    settings->steps = (int64_t)steps;
     return true;
 }
 
