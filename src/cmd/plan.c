@@ -91,7 +91,8 @@ static bool run(TrainOptions *options, Error *error) {
     StepPlan plan;
     Device device;
     uint32_t vocab;
-    bool here = !strcmp(options->device, "this");
+    /* "cpu" is what train's config.yaml has */
+    bool here = !strcmp(options->device, "this") || !strcmp(options->device, "cpu");
     if (!read_vocab(options->data, &vocab, error) ||
         !train_options_resolve(options, vocab, &settings, error) ||
         (!here && !device_find(&device, options->device, settings.storage, error)) ||
