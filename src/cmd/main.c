@@ -1,4 +1,5 @@
 /* hearth: finds the verb and runs it. */
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,6 +30,15 @@ static void print_usage(FILE *file) {
             "\n'hearth VERB --help' explains each with an example. New here? Try 'hearth demo'.\n");
 }
 
+/* A result that did not reach its reader (a full disk, a closed pipe) is a failure. */
+static int flushed(int status) {
+    if (fflush(stdout) == 0 && !ferror(stdout)) return status;
+    if (status == EXIT_SUCCESS && errno != EPIPE)
+        fprintf(stderr, "hearth: cannot write the result to standard output: %s\n",
+                strerror(errno));
+    return status == EXIT_SUCCESS ? EXIT_FAILURE : status;
+}
+
 int main(int argc, char **argv) {
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error where it is written to, not a death */
     signal(SIGXFSZ, SIG_IGN); /* and so is a file that may not grow */
@@ -42,7 +52,7 @@ int main(int argc, char **argv) {
     }
     const char *names[VERBS + 1] = {0};
     for (int i = 0; i < VERBS; i++) {
-        if (!strcmp(argv[1], verbs[i].name)) return verbs[i].run(argc - 1, argv + 1);
+        if (!strcmp(argv[1], verbs[i].name)) return flushed(verbs[i].run(argc - 1, argv + 1));
         names[i] = verbs[i].name;
     }
     const char *nearest = nearest_word(argv[1], names);

@@ -68,8 +68,10 @@ static char *config_text(const TrainOptions *options, Error *error) {
         return NULL;
     }
     options_write_yaml(recorded, file);
-    fclose(file);
-    return text;
+    if (fclose(file) == 0) return text;
+    fail_errno(error, "cannot write the configuration");
+    free(text);
+    return NULL;
 }
 
 /* The dataset's own tokenizer; a directory of bare shards has none. */
@@ -139,7 +141,8 @@ static bool run(TrainOptions *options, Error *error) {
                 train_options_resolve(options, dataset_vocab_size(dataset), &settings, error) &&
                 check_validation(options, dataset, &settings, error);
     char *config = done ? config_text(options, error) : NULL;
-    if (config) {
+    done = config != NULL;
+    if (done) {
         name_special_tokens(tokenizer, &settings.model);
         done = train(&settings, dataset, tokenizer, config, NULL, NULL, &result, error);
         if (done && options_json()) print_result(&result);
@@ -147,7 +150,7 @@ static bool run(TrainOptions *options, Error *error) {
     free(config);
     tokenizer_free(tokenizer);
     dataset_free(dataset);
-    return done && config;
+    return done;
 }
 
 static bool check_usage(const TrainOptions *options, Error *error) {
