@@ -118,10 +118,14 @@ static bool evaluate_run(Run *run, TrainResult *result, Error *error) {
     double now = (double)time(NULL);
     metrics_evaluation(&run->log, run->step, evaluation.loss, evaluation.bpb);
     tensorboard_scalar(&run->board, now, run->step, "val/loss", evaluation.loss);
-    tensorboard_scalar(&run->board, now, run->step, "val/bpb", evaluation.bpb);
+    if (isfinite(evaluation.bpb)) {
+        tensorboard_scalar(&run->board, now, run->step, "val/bpb", evaluation.bpb);
+        log_line("step %lld: validation loss %.4f, %.4f bits per byte", (long long)run->step,
+                 evaluation.loss, evaluation.bpb);
+    } else { /* no tokenizer says how many bytes a token has */
+        log_line("step %lld: validation loss %.4f", (long long)run->step, evaluation.loss);
+    }
     tensorboard_flush(&run->board);
-    log_line("step %lld: validation loss %.4f, %.4f bits per byte", (long long)run->step,
-             evaluation.loss, evaluation.bpb);
     return true;
 }
 
@@ -218,6 +222,17 @@ static bool loop(Run *run, const Watcher *watcher, TrainResult *result, Error *e
     return done;
 }
 
+static void announce(Run *run) {
+    long long step = run->step, steps = run->settings->steps;
+    if (step < steps)
+        metrics_event(&run->log, "start", step, "%lld steps to step %lld", steps - step, steps);
+    else
+        log_line(
+            "all %lld steps are done already (the run is at %lld): give a longer horizon, such "
+            "as --steps %lld, to train on",
+            steps, step, 2 * step);
+}
+
 bool train(const TrainSettings *settings, const Dataset *dataset, const Tokenizer *tokenizer,
            const char *config, void (*on_step)(void *context, int64_t step, double loss),
            void *context, TrainResult *result, Error *error) {
@@ -226,8 +241,7 @@ bool train(const TrainSettings *settings, const Dataset *dataset, const Tokenize
     interrupt_install();
     bool done = run_open(&run, settings, dataset, tokenizer, config, error);
     if (done) {
-        metrics_event(&run.log, "start", run.step, "%lld steps to step %lld",
-                      (long long)(settings->steps - run.step), (long long)settings->steps);
+        announce(&run);
         Watcher watcher = {on_step, context};
         result->planned_bytes = step_plan_peak(&run.plan);
         done = loop(&run, &watcher, result, error);

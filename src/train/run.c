@@ -10,6 +10,7 @@
 #include "cpu/backend.h"
 #include "model/parameters.h"
 #include "train/checkpoint.h"
+#include "train/samples.h"
 
 /* A run without --resume must not mix with an earlier one. */
 static bool refuse_mixing(const Run *run, Error *error) {
@@ -141,7 +142,7 @@ bool run_open(Run *run, const TrainSettings *settings, const Dataset *dataset,
     bool done =
         run->directory_open &&
         (settings->resume ? state_restore(run, &restored, error) : refuse_mixing(run, error)) &&
-        make_plan(run, &restored, error) &&
+        sample_check(tokenizer, settings, error) && make_plan(run, &restored, error) &&
         run_directory_check_space(&run->directory, checkpoint_bytes(&run->plan.program), error) &&
         start(run, &restored, config, error);
     if (done && restored.path) {
@@ -177,7 +178,8 @@ static json_t *generation_config(const ModelConfig *config) {
 static bool write_checkpoint(Run *run, Tensor *tensors, int optimizer_count, Error *error) {
     const Program *program = &run->plan.program;
     json_t *config = model_config_to_json(&run->settings->model, "float32", error);
-    json_t *generation = generation_config(&run->settings->model), *state = state_to_json(run);
+    json_t *generation = generation_config(&run->settings->model),
+           *state = state_to_json(run, error);
     const char *tokenizer = run->tokenizer ? dataset_directory(run->dataset) : NULL;
     CheckpointContents contents = {.step = run->step,
                                    .model = tensors,
@@ -188,11 +190,18 @@ static bool write_checkpoint(Run *run, Tensor *tensors, int optimizer_count, Err
                                    .generation = generation,
                                    .state = state,
                                    .tokenizer = tokenizer};
-    bool done = config && checkpoint_write(run->directory.checkpoints, &contents, error);
+    bool done = config && state && checkpoint_write(run->directory.checkpoints, &contents, error);
     json_decref(config);
     json_decref(generation);
     json_decref(state);
     return done;
+}
+
+/* The new checkpoint is safe; an old one that stays costs only room. */
+static void prune(const Run *run) {
+    Error error;
+    if (!checkpoints_prune(run->directory.checkpoints, run->settings->keep, &error))
+        log_warning("old checkpoints stay: %s", error.message);
 }
 
 bool run_save(Run *run, Error *error) {
@@ -209,7 +218,7 @@ bool run_save(Run *run, Error *error) {
     bool done = count >= 0 && write_checkpoint(run, tensors, count, error);
     if (count >= 0) optimizer_tensors_free(moments, count);
     free(tensors);
-    if (done) done = checkpoints_prune(run->directory.checkpoints, run->settings->keep, error);
+    if (done) prune(run);
     run->checkpoint_wait += seconds_now() - started;
     return done;
 }

@@ -48,6 +48,6 @@ typedef struct Restored {
 /* Opens train_state.json of the latest checkpoint and refuses another model, tokenizer, dataset or order
  * of data; sets the run's step, tokens and sample. */
 bool state_restore(Run *run, Restored *restored, Error *error);
-json_t *state_to_json(const Run *run);
+json_t *state_to_json(const Run *run, Error *error);
 
 #endif

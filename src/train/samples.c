@@ -21,6 +21,24 @@ static bool collect(void *context, uint32_t id) {
            text_stream_push(&collected->stream, bytes, size, &collected->text, collected->error);
 }
 
+bool sample_check(const Tokenizer *tokenizer, const TrainSettings *settings, Error *error) {
+    if (!settings->sample_every) return true;
+    if (!tokenizer) {
+        log_warning("%s has no tokenizer.json, so no samples will be printed", settings->data);
+        return true;
+    }
+    Tokens ids = {0};
+    const char *prompt = settings->sample_prompt;
+    bool done = prompt_encode(tokenizer, prompt, strlen(prompt), &ids, error);
+    if (done && (int64_t)ids.count >= settings->model.sequence_length)
+        done = fail(error,
+                    "--sample-prompt is %zu tokens long, which leaves no room to continue it "
+                    "in sequences of %lld: shorten it, or give --sample-every 0",
+                    ids.count, (long long)settings->model.sequence_length);
+    tokens_free(&ids);
+    return done;
+}
+
 bool print_sample(const Inference *inference, const TrainSettings *settings, int64_t step,
                   Error *error) {
     const Tokenizer *tokenizer = inference->tokenizer;

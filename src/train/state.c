@@ -13,7 +13,7 @@ static const char *packing_name(Packing packing) {
     return names[packing];
 }
 
-json_t *state_to_json(const Run *run) {
+json_t *state_to_json(const Run *run, Error *error) {
     const TrainSettings *settings = run->settings;
     const PlanChoice *choice = &run->plan.plan.choice;
     const struct {
@@ -36,11 +36,15 @@ json_t *state_to_json(const Run *run) {
                  {"dataset", dataset_fingerprint(run->dataset)},
                  {"tokenizer", run->tokenizer_hash}};
     json_t *json = json_object();
+    int failures = 0;
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        json_object_set_new(json, numbers[i].key, json_integer(numbers[i].value));
+        failures += json_object_set_new(json, numbers[i].key, json_integer(numbers[i].value)) != 0;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        json_object_set_new(json, texts[i].key, json_string(texts[i].value));
-    return json;
+        failures += json_object_set_new(json, texts[i].key, json_string(texts[i].value)) != 0;
+    if (!failures) return json;
+    json_decref(json);
+    fail(error, "out of memory for train_state.json");
+    return NULL;
 }
 
 static bool same_text(const json_t *state, const char *key, const char *now, const char *remedy,
@@ -80,24 +84,36 @@ static bool check_state(Run *run, const json_t *state, Error *error) {
            json_get_integer(state, "sample", 0, INT64_MAX, &run->sample, error);
 }
 
-typedef struct Field {
-    const char *name;
-    int64_t then, now;
-} Field;
-
+/* What the weights were trained as. A window without a layer that has it says nothing. */
 static bool check_model(const ModelConfig *then, const ModelConfig *now, Error *error) {
-    const Field fields[] = {
-        {"layers", then->layers, now->layers},       {"dim", then->dim, now->dim},
-        {"heads", then->heads, now->heads},          {"kv-heads", then->kv_heads, now->kv_heads},
-        {"head-dim", then->head_dim, now->head_dim}, {"ffn", then->ffn, now->ffn},
-        {"vocab", then->vocab, now->vocab},          {"tie-embeddings", then->tied, now->tied}};
+    bool windowed = strchr(now->window_pattern, 'S') != NULL;
+    const struct {
+        const char *name;
+        double then, now;
+    } fields[] = {
+        {"layers", (double)then->layers, (double)now->layers},
+        {"dim", (double)then->dim, (double)now->dim},
+        {"heads", (double)then->heads, (double)now->heads},
+        {"kv-heads", (double)then->kv_heads, (double)now->kv_heads},
+        {"head-dim", (double)then->head_dim, (double)now->head_dim},
+        {"ffn", (double)then->ffn, (double)now->ffn},
+        {"vocab", (double)then->vocab, (double)now->vocab},
+        {"tie-embeddings", then->tied, now->tied},
+        {"rope-theta", then->rope_theta, now->rope_theta},
+        {"model's rms_norm_eps", then->norm_eps, now->norm_eps},
+        {"window", windowed ? (double)then->window : 0, windowed ? (double)now->window : 0}};
+    static const char remedy[] =
+        "leave the model's options out to resume with the checkpoint's own";
+    if (strcmp(then->window_pattern, now->window_pattern) != 0)
+        return fail(error,
+                    "the checkpoint holds another model: --window-pattern is %s there and %s "
+                    "here; %s",
+                    then->window_pattern, now->window_pattern, remedy);
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
         if (fields[i].then != fields[i].now)
             return fail(
-                error,
-                "the checkpoint holds another model: --%s is %lld there and %lld here; leave "
-                "the model's options out to resume with the checkpoint's own",
-                fields[i].name, (long long)fields[i].then, (long long)fields[i].now);
+                error, "the checkpoint holds another model: --%s is %.10g there and %.10g here; %s",
+                fields[i].name, fields[i].then, fields[i].now, remedy);
     return true;
 }
 
