@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -59,6 +60,13 @@ void log_warning(const char *format, ...) {
     va_end(arguments);
 }
 
+/* What fits on one line: a longer status would wrap, and then could not be rewritten in place. */
+static int status_width(void) {
+    struct winsize size;
+    bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
+    return known ? size.ws_col - 1 : 511;
+}
+
 void log_status(const char *format, ...) {
     if (quiet_lines) return;
     va_list arguments;
@@ -67,8 +75,9 @@ void log_status(const char *format, ...) {
         print_line("", format, arguments);
     } else {
         pthread_mutex_lock(&lock);
-        fputs("\r\033[K", stderr);
-        vfprintf(stderr, format, arguments);
+        char text[512];
+        vsnprintf(text, sizeof text, format, arguments);
+        fprintf(stderr, "\r\033[K%.*s", status_width(), text);
         fflush(stderr);
         status_open = true;
         pthread_mutex_unlock(&lock);
