@@ -69,6 +69,11 @@ void file_unmap(FileMap *map) {
     *map = (FileMap){0};
 }
 
+void file_map_release(const void *data, size_t size) {
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), begin = (uintptr_t)data / page * page;
+    if (size) madvise((void *)begin, (uintptr_t)data + size - begin, MADV_DONTNEED);
+}
+
 struct FileWriter {
     char *path, *temporary;
     int descriptor;
@@ -201,7 +206,7 @@ bool sha256_file(const char *path, char out[SHA256_TEXT], Error *error) {
     for (size_t start = 0; done && start < map.size; start += stride) {
         size_t count = map.size - start < stride ? map.size - start : stride;
         EVP_DigestUpdate(digest, map.data + start, count);
-        madvise((void *)(uintptr_t)(map.data + start), count, MADV_DONTNEED);
+        file_map_release(map.data + start, count);
     }
     if (done)
         digest_text(digest, out);

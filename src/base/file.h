@@ -20,6 +20,8 @@ typedef struct FileMap {
 } FileMap;
 bool file_map(FileMap *map, const char *path, Error *error);
 void file_unmap(FileMap *map);
+/* Gives back the memory of `size` bytes at `data` within a mapping: they are read again if used again. */
+void file_map_release(const void *data, size_t size);
 
 /* Writes a file so that a reader sees all of it or none: to `path.tmp`, fsync, rename, fsync of the
  * directory. The SHA-256 of what was written is kept on the way. */

@@ -39,14 +39,14 @@ void model_rope_table(float *cos_sin, int64_t positions, int64_t D, double theta
         }
 }
 
-void model_initialise(const Program *program, int parameter, uint64_t seed, float *values) {
+void model_initialise(const Program *program, int parameter, uint64_t seed, int64_t first,
+                      int64_t count, float *values) {
     const Parameter *what = &program->parameters[parameter];
-    int64_t count = what->rows * program->weights[what->weight].columns;
     uint64_t stream = random_stream(RANDOM_INIT, (uint32_t)parameter);
 #pragma omp parallel for schedule(static)
     for (int64_t i = 0; i < count; i++) switch (what->initialisation) {
         case INIT_NORMAL:
-            values[i] = what->init_std * random_normal(seed, stream, (uint64_t)i);
+            values[i] = what->init_std * random_normal(seed, stream, (uint64_t)(first + i));
             break;
         case INIT_ONES:
             values[i] = 1;

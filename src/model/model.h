@@ -39,7 +39,9 @@ void model_make_inputs(Program *program, const ModelConfig *config, int64_t B, i
  * to fp32 as transformers does. */
 void model_rope_table(float *cos_sin, int64_t positions, int64_t D, double theta);
 
-/* Fills one parameter's initial values [rows * columns]: a pure function of the seed and its index. */
-void model_initialise(const Program *program, int parameter, uint64_t seed, float *values);
+/* The initial values of elements first..first + count - 1 of a parameter: a pure function of the seed and
+ * of the indices of parameter and element. */
+void model_initialise(const Program *program, int parameter, uint64_t seed, int64_t first,
+                      int64_t count, float *values);
 
 #endif

@@ -17,40 +17,36 @@ static int64_t parameter_offset(const Program *program, const Parameter *paramet
            parameter->first_row * columns_of(program, parameter);
 }
 
-/* Gives a parameter its fp32 values: to the masters, and rounded to the working copy. `scratch` has room
- * for as many bf16 values. */
-static void set_parameter(const Backend *backend, Executor *executor, const Program *program,
-                          const Parameter *parameter, const float *values, bf16 *scratch) {
-    int64_t offset = parameter_offset(program, parameter);
-    int64_t count = parameter->rows * columns_of(program, parameter);
+enum { BLOCK = 1 << 18 }; /* elements set at a time, so that a large parameter takes no memory */
+
+typedef struct Scratch {
+    float values[BLOCK];
+    bf16 rounded[BLOCK];
+} Scratch;
+
+/* Gives elements first..first + count - 1 of a parameter their fp32 values, which are in the scratch: to
+ * the masters, and rounded to the working copy. */
+static void set_block(const Backend *backend, Executor *executor, const Program *program,
+                      const Parameter *parameter, int64_t first, int64_t count, Scratch *scratch) {
+    int64_t offset = parameter_offset(program, parameter) + first;
     if (program->master >= 0)
-        backend->upload(executor, program->master, offset * 4, values, count * 4);
+        backend->upload(executor, program->master, offset * 4, scratch->values, count * 4);
     if (program->working == program->master) return;
     if (program->storage == DTYPE_F32) {
-        backend->upload(executor, program->working, offset * 4, values, count * 4);
+        backend->upload(executor, program->working, offset * 4, scratch->values, count * 4);
         return;
     }
 #pragma omp parallel for schedule(static)
-    for (int64_t i = 0; i < count; i++) scratch[i] = bf16_from_float(values[i]);
-    backend->upload(executor, program->working, offset * 2, scratch, count * 2);
+    for (int64_t i = 0; i < count; i++) scratch->rounded[i] = bf16_from_float(scratch->values[i]);
+    backend->upload(executor, program->working, offset * 2, scratch->rounded, count * 2);
 }
 
-static int64_t largest_parameter(const Program *program) {
-    int64_t largest = 0;
-    for (int i = 0; i < program->parameter_count; i++) {
-        const Parameter *parameter = &program->parameters[i];
-        int64_t count = parameter->rows * columns_of(program, parameter);
-        if (count > largest) largest = count;
-    }
-    return largest;
+static int64_t elements_of(const Program *program, const Parameter *parameter) {
+    return parameter->rows * columns_of(program, parameter);
 }
 
-/* Room for the fp32 values and the bf16 copy of the largest parameter; NULL with an error. */
-static float *make_scratch(const Program *program, bf16 **rounded, Error *error) {
-    size_t count = (size_t)largest_parameter(program);
-    float *values = allocate(count, sizeof(float) + sizeof(bf16), error);
-    if (values) *rounded = (bf16 *)(void *)(values + count);
-    return values;
+static int64_t block_end(int64_t first, int64_t elements) {
+    return elements - first < BLOCK ? elements : first + BLOCK;
 }
 
 bool model_fill_tables(const Backend *backend, Executor *executor, const Program *program,
@@ -66,14 +62,18 @@ bool model_fill_tables(const Backend *backend, Executor *executor, const Program
 
 bool parameters_initialise(const Backend *backend, Executor *executor, const Program *program,
                            uint64_t seed, Error *error) {
-    bf16 *rounded;
-    float *values = make_scratch(program, &rounded, error);
-    if (!values) return false;
+    Scratch *scratch = allocate(1, sizeof *scratch, error);
+    if (!scratch) return false;
     for (int i = 0; i < program->parameter_count; i++) {
-        model_initialise(program, i, seed, values);
-        set_parameter(backend, executor, program, &program->parameters[i], values, rounded);
+        const Parameter *parameter = &program->parameters[i];
+        int64_t elements = elements_of(program, parameter);
+        for (int64_t first = 0; first < elements; first += BLOCK) {
+            int64_t count = block_end(first, elements) - first;
+            model_initialise(program, i, seed, first, count, scratch->values);
+            set_block(backend, executor, program, parameter, first, count, scratch);
+        }
     }
-    free(values);
+    free(scratch);
     return true;
 }
 
@@ -91,20 +91,21 @@ static float half_to_float(uint16_t half) {
     return value;
 }
 
-/* Reads element by element through memcpy: a file's data need not be aligned. */
-static bool read_tensor(const Tensor *tensor, int64_t count, float *values) {
-    const uint8_t *data = tensor->data;
-    if (tensor->type == TENSOR_F32) {
-        memcpy(values, data, (size_t)count * 4);
-        return true;
-    }
-    if (tensor->type != TENSOR_BF16 && tensor->type != TENSOR_F16) return false;
-    for (int64_t i = 0; i < count; i++) {
+static bool can_read(TensorType type) {
+    return type == TENSOR_F32 || type == TENSOR_BF16 || type == TENSOR_F16;
+}
+
+/* Elements first..first + count - 1, one by one through memcpy: a file's data need not be aligned. */
+static void read_block(const Tensor *tensor, int64_t first, int64_t count, float *values) {
+    const uint8_t *data =
+        (const uint8_t *)tensor->data + (size_t)first * tensor_type_size(tensor->type);
+    if (tensor->type == TENSOR_F32) memcpy(values, data, (size_t)count * 4);
+    for (int64_t i = 0; tensor->type != TENSOR_F32 && i < count; i++) {
         uint16_t bits;
         memcpy(&bits, data + 2 * i, 2);
         values[i] = tensor->type == TENSOR_BF16 ? bf16_to_float(bits) : half_to_float(bits);
     }
-    return true;
+    file_map_release(data, (size_t)count * tensor_type_size(tensor->type));
 }
 
 static bool check_shape(const Program *program, const Parameter *parameter, const Tensor *tensor,
@@ -126,32 +127,52 @@ static bool check_shape(const Program *program, const Parameter *parameter, cons
                 shape, (long long)parameter->rows, (long long)columns);
 }
 
+/* The file's tensor for a parameter, of its shape and of a type that can be read, or NULL. */
+static const Tensor *find_tensor(const Program *program, const Parameter *parameter,
+                                 const Safetensors *file, const char *path, Error *error) {
+    const Tensor *tensor = safetensors_find(file, parameter->name);
+    if (!tensor) {
+        fail(error, "%s has no tensor %s, which the model needs", path, parameter->name);
+    } else if (check_shape(program, parameter, tensor, path, error)) {
+        if (can_read(tensor->type)) return tensor;
+        fail(error, "%s: %s is of type %s; fp32, bf16 and fp16 can be read", path, parameter->name,
+             tensor_type_name(tensor->type));
+    }
+    return NULL;
+}
+
+static bool refuse_unknown(const Program *program, const Safetensors *file, const char *path,
+                           Error *error) {
+    for (int t = 0; t < file->count; t++) {
+        bool known = false;
+        for (int i = 0; i < program->parameter_count && !known; i++)
+            known = !strcmp(file->tensors[t].name, program->parameters[i].name);
+        if (!known)
+            return fail(error,
+                        "%s holds a tensor %.100s that the model does not have: is it another "
+                        "model?",
+                        path, file->tensors[t].name);
+    }
+    return true;
+}
+
 bool parameters_load(const Backend *backend, Executor *executor, const Program *program,
                      const Safetensors *file, const char *path, Error *error) {
-    bf16 *rounded;
-    float *values = make_scratch(program, &rounded, error);
-    if (!values) return false;
-    bool done = true;
-    int found = 0;
+    if (!refuse_unknown(program, file, path, error)) return false;
+    Scratch *scratch = allocate(1, sizeof *scratch, error);
+    bool done = scratch != NULL;
     for (int i = 0; done && i < program->parameter_count; i++) {
         const Parameter *parameter = &program->parameters[i];
-        const Tensor *tensor = safetensors_find(file, parameter->name);
-        if (!tensor) {
-            done = fail(error, "%s has no tensor %s, which the model needs", path, parameter->name);
-            break;
+        const Tensor *tensor = find_tensor(program, parameter, file, path, error);
+        int64_t elements = elements_of(program, parameter);
+        done = tensor != NULL;
+        for (int64_t first = 0; done && first < elements; first += BLOCK) {
+            int64_t count = block_end(first, elements) - first;
+            read_block(tensor, first, count, scratch->values);
+            set_block(backend, executor, program, parameter, first, count, scratch);
         }
-        found++;
-        done = check_shape(program, parameter, tensor, path, error);
-        if (done && !read_tensor(tensor, parameter->rows * columns_of(program, parameter), values))
-            done = fail(error, "%s: %s is of type %s; fp32, bf16 and fp16 can be read", path,
-                        parameter->name, tensor_type_name(tensor->type));
-        if (done) set_parameter(backend, executor, program, parameter, values, rounded);
     }
-    if (done && found < file->count)
-        done = fail(error,
-                    "%s holds %d tensors where the model has %d parameters: is it another model?",
-                    path, file->count, program->parameter_count);
-    free(values);
+    free(scratch);
     return done;
 }
 
@@ -164,7 +185,7 @@ bool parameters_tensors(const Backend *backend, Executor *executor, const Progra
     Dtype dtype = program->buffers[buffer].dtype;
     for (int i = 0; i < program->parameter_count; i++) {
         Parameter *parameter = &program->parameters[i];
-        int64_t columns = columns_of(program, parameter), count = parameter->rows * columns;
+        int64_t columns = columns_of(program, parameter), count = elements_of(program, parameter);
         bool matrix = program->weights[parameter->weight].is_matrix;
         tensors[i] =
             (Tensor){.name = parameter->name,
@@ -232,6 +253,15 @@ void optimizer_tensors_free(Tensor *tensors, int count) {
     for (int i = 0; i < count; i++) free(tensors[i].name);
 }
 
+static void copy_tensor(uint8_t *out, const Tensor *tensor) {
+    const uint8_t *data = tensor->data;
+    for (size_t first = 0; first < tensor->bytes; first += BLOCK) {
+        size_t size = tensor->bytes - first < BLOCK ? tensor->bytes - first : BLOCK;
+        memcpy(out + first, data + first, size);
+        file_map_release(data + first, size);
+    }
+}
+
 bool optimizer_load(const Backend *backend, Executor *executor, const Program *program,
                     const Safetensors *file, const char *path, Error *error) {
     Tensor *wanted = allocate((size_t)program->weight_count * 4, sizeof *wanted, error);
@@ -245,7 +275,7 @@ bool optimizer_load(const Backend *backend, Executor *executor, const Program *p
                         "--optimizer-state that the checkpoint was written with",
                         path, wanted[i].name);
         else
-            memcpy((void *)(uintptr_t)wanted[i].data, tensor->data, tensor->bytes);
+            copy_tensor((void *)(uintptr_t)wanted[i].data, tensor);
     }
     if (count >= 0) optimizer_tensors_free(wanted, count);
     free(wanted);

@@ -71,7 +71,7 @@ static void test_three_sizes(void **state) {
     snprintf(line, sizeof line, "data build --tokenizer %s/tokenizer.json --out %s %s", tokenizer,
              test_path("data"), text);
     run_hearth(line, "/dev/null");
-    check_model("--model llama-15m --seq-len 128 --batch-tokens 2048");
+    check_model("--model llama-15m --vocab 32000 --seq-len 128 --batch-tokens 2048");
     check_model(
         "--model llama-42m --seq-len 256 --batch-tokens 1024 --recompute layer --precision fp32");
     check_model(

@@ -50,7 +50,7 @@ static void initialise(Training *training) {
     for (int p = 0; p < training->program.parameter_count; p++) {
         int64_t count = training_parameter_elements(training, p);
         float *values = test_calloc((size_t)count, sizeof *values);
-        model_initialise(&training->program, p, 5, values);
+        model_initialise(&training->program, p, 5, 0, count, values);
         training_set(training, p, values);
         test_free(values);
     }
