@@ -3,7 +3,8 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "train/checkpoint.h"
+#include "base/log.h"
+#include "base/threads.h"
 #include "train/run.h"
 
 enum { STATE_VERSION = 1 };
@@ -27,7 +28,8 @@ json_t *state_to_json(const Run *run, Error *error) {
                    {"sequence_length", settings->model.sequence_length},
                    {"batch_tokens", settings->batch_tokens},
                    {"micro_batch", choice->micro_batch},
-                   {"logit_chunk", choice->logit_chunk}};
+                   {"logit_chunk", choice->logit_chunk},
+                   {"threads", thread_count()}};
     const struct {
         const char *key, *value;
     } texts[] = {{"packing", packing_name(settings->packing)},
@@ -64,6 +66,16 @@ static bool same_number(const json_t *state, const char *key, int64_t now, const
     return fail(error,
                 "the checkpoint was trained with %s %lld, this run has %lld; resume with --%s %lld",
                 key, (long long)then, (long long)now, option, (long long)then);
+}
+
+/* oneDNN cuts some products by the number of threads, so that decides the order of additions too. */
+static void warn_of_threads(const json_t *state) {
+    Error error;
+    int64_t then;
+    if (json_get_integer(state, "threads", 1, INT32_MAX, &then, &error) && then != thread_count())
+        log_warning("the run had %lld threads and goes on with %d: its numbers may differ from an "
+                    "unbroken run's in their last bits; --threads %lld would keep them",
+                    (long long)then, thread_count(), (long long)then);
 }
 
 static bool check_state(Run *run, const json_t *state, Error *error) {
@@ -128,6 +140,7 @@ bool state_restore(Run *run, Restored *restored, Error *error) {
                 check_model(&config, &run->settings->model, error) &&
                 (restored->state = json_read_file(path, 1 << 20, error)) &&
                 check_state(run, restored->state, error);
+    if (done) warn_of_threads(restored->state);
     if (!done && path) fail_within(error, "cannot resume from %s", restored->path);
     free(path);
     return done;
