@@ -11,25 +11,27 @@
 #include "base/threads.h"
 #include "cpu/executor.h"
 
-/* Scratch of a matmul, asked of oneDNN once for each shape: the planner asks for the same few shapes
- * hundreds of times. */
+/* Scratch of a matmul, asked of oneDNN once for each shape and number of threads: the planner asks for the
+ * same few shapes hundreds of times. */
 static int64_t matmul_workspace(const Program *program, const Operation *operation) {
     enum { MOST = 256 };
     static struct {
         MatmulShape shape;
         MatmulTypes types;
         bool adds;
+        int threads;
         int64_t bytes;
     } known[MOST];
     static int count;
     MatmulShape shape = operation->matmul;
     MatmulTypes types = matmul_types(program, operation);
     bool adds = operation->inputs[2].buffer >= 0;
+    int threads = thread_count();
     for (int i = 0; i < count; i++)
         if (!memcmp(&known[i].types, &types, sizeof types) && known[i].adds == adds &&
             known[i].shape.M == shape.M && known[i].shape.N == shape.N &&
             known[i].shape.K == shape.K && known[i].shape.transpose_a == shape.transpose_a &&
-            known[i].shape.transpose_b == shape.transpose_b)
+            known[i].shape.transpose_b == shape.transpose_b && known[i].threads == threads)
             return known[i].bytes;
     int64_t bytes = 0;
     for (int addend = adds ? ADDEND_OUT : ADDEND_NONE;
@@ -42,6 +44,7 @@ static int64_t matmul_workspace(const Program *program, const Operation *operati
     }
     if (count < MOST) {
         known[count].shape = shape, known[count].types = types;
+        known[count].threads = threads;
         known[count].adds = adds, known[count++].bytes = bytes;
     }
     return bytes;
