@@ -230,7 +230,7 @@ static void write_quoted(FILE *file, const char *text) {
         unsigned char c = (unsigned char)*text;
         if (c == '"' || c == '\\')
             fprintf(file, "\\%c", c);
-        else if (c < 32)
+        else if (c < 32 || c == 127)
             fprintf(file, "\\x%02x", c);
         else
             fputc(c, file);
