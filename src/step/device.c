@@ -1,7 +1,6 @@
 #include "step/device.h"
 
 #include <stdio.h>
-#include <string.h>
 #include <strings.h>
 
 /* Vendor figures: dense bf16 TFLOP/s with fp32 accumulation, fp32 TFLOP/s, GB/s, GB. */

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 enum { TOKENIZER_BYTES_MAX = 256 << 20, JSON_BYTES_MAX = 16 << 20 };
 

@@ -5,7 +5,6 @@
 #include <time.h>
 
 #include "base/log.h"
-#include "base/memory.h"
 #include "eval/evaluate.h"
 #include "train/interrupt.h"
 #include "train/run.h"

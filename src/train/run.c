@@ -6,7 +6,6 @@
 #include <time.h>
 
 #include "base/log.h"
-#include "base/units.h"
 #include "cpu/backend.h"
 #include "model/parameters.h"
 #include "train/checkpoint.h"
