@@ -161,6 +161,15 @@ static void test_micro_batch_does_not_depend_on_recompute(void **state) {
     }
 }
 
+static void test_absurd_sizes_are_planned_at_once(void **state) {
+    (void)state;
+    TrainSettings settings = settings_of("llama-15m", 1, (int64_t)1 << 46);
+    settings.logit_chunk = INT64_MAX;
+    StepPlan plan = plan_of(&settings);
+    assert_true(plan.plan.choice.logit_chunk == plan.plan.choice.micro_batch);
+    step_plan_free(&plan);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_buffers_never_collide),
@@ -168,6 +177,7 @@ int main(void) {
         cmocka_unit_test(test_large_model_fits_small_memory),
         cmocka_unit_test(test_less_memory_means_more_recompute_then_refusal),
         cmocka_unit_test(test_micro_batch_does_not_depend_on_recompute),
+        cmocka_unit_test(test_absurd_sizes_are_planned_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
