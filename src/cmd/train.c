@@ -156,6 +156,9 @@ static bool run(TrainOptions *options, Error *error) {
 static bool check_usage(const TrainOptions *options, Error *error) {
     if (!options->run_directory)
         return fail(error, "--run-dir DIR is needed, such as --run-dir runs/first");
+    if (options->resume && options->init_from)
+        return fail(error,
+                    "--resume and --init-from exclude each other: a resumed run has its weights");
     if (!strcmp(options->device, "cuda"))
         return fail(error,
                     "--device cuda: this build of hearth has no CUDA backend; use --device cpu");

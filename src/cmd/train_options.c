@@ -147,17 +147,12 @@ static bool resolve_heads(const TrainOptions *options, ModelConfig *config, Erro
 
 static bool resolve_vocab(const TrainOptions *options, int64_t tokenizer_vocab, ModelConfig *config,
                           Error *error) {
-    if (tokenizer_vocab) {
-        config->vocab = options->vocab > 0 ? options->vocab : tokenizer_vocab;
-        if (config->vocab < tokenizer_vocab)
-            return fail(error, "--vocab %lld is smaller than the dataset's vocabulary of %lld",
-                        (long long)config->vocab, (long long)tokenizer_vocab);
-        return true;
-    }
-    if (options->vocab > 0)
-        config->vocab = options->vocab;
-    else if (!config->vocab)
-        config->vocab = model_preset_vocab(options->model);
+    if (options->vocab > 0) config->vocab = options->vocab;
+    if (!config->vocab) /* a preset leaves it open; a config.json, padded or not, does not */
+        config->vocab = tokenizer_vocab ? tokenizer_vocab : model_preset_vocab(options->model);
+    if (config->vocab < tokenizer_vocab)
+        return fail(error, "a vocabulary of %lld (--vocab) is smaller than the dataset's of %lld",
+                    (long long)config->vocab, (long long)tokenizer_vocab);
     return true;
 }
 

@@ -7,13 +7,14 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/machine.h"
 #include "base/memory.h"
 #include "base/threads.h"
 #include "cpu/executor.h"
 
 /* Scratch of a matmul, asked of oneDNN once for each shape and number of threads: the planner asks for the
  * same few shapes hundreds of times. */
-static int64_t matmul_workspace(const Program *program, const Operation *operation) {
+static int64_t matmul_workspace(const Program *program, const Operation *operation, Error *error) {
     enum { MOST = 256 };
     static struct {
         MatmulShape shape;
@@ -36,8 +37,7 @@ static int64_t matmul_workspace(const Program *program, const Operation *operati
     int64_t bytes = 0;
     for (int addend = adds ? ADDEND_OUT : ADDEND_NONE;
          addend <= (adds ? ADDEND_OTHER : ADDEND_NONE); addend++) {
-        Error error;
-        Matmul *matmul = matmul_create(shape, types, (MatmulAddend)addend, &error);
+        Matmul *matmul = matmul_create(shape, types, (MatmulAddend)addend, error);
         if (!matmul) return -1;
         if (matmul_scratch(matmul) > bytes) bytes = matmul_scratch(matmul);
         matmul_free(matmul);
@@ -50,10 +50,9 @@ static int64_t matmul_workspace(const Program *program, const Operation *operati
     return bytes;
 }
 
-static int64_t workspace(const Program *program, const Operation *operation) {
-    Error error;
-    if (operation->kind == OP_MATMUL) return matmul_workspace(program, operation);
-    const CpuKernels *kernels = cpu_kernels(program->storage, &error);
+static int64_t workspace(const Program *program, const Operation *operation, Error *error) {
+    if (operation->kind == OP_MATMUL) return matmul_workspace(program, operation, error);
+    const CpuKernels *kernels = cpu_kernels(program->storage, error);
     if (!kernels) return -1;
     if (operation->kind == OP_RMSNORM_BACKWARD)
         return (int64_t)kernels->rmsnorm_workspace(operation->norm.N, operation->norm.C);
@@ -96,14 +95,15 @@ static bool describe_machine(Device *device, Dtype storage, Error *error) {
     const CpuKernels *kernels = cpu_kernels(storage, error),
                      *single = cpu_kernels(DTYPE_F32, error);
     if (!kernels || !single) return false;
+    enum { THREADS = 4 }; /* nominal too: the number of threads must not change a plan */
     int threads = thread_count();
-    *device = (Device){.matmul_flops = threads * nominal_peak(kernels),
+    *device = (Device){.matmul_flops = THREADS * nominal_peak(kernels),
                        .efficiency = 0.8,
-                       .vector_flops = threads * nominal_peak(single) / 4,
+                       .vector_flops = THREADS * nominal_peak(single) / 4,
                        .bandwidth = 30e9,
                        .overlap = 0,
                        .launch = 5e-6,
-                       .memory = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE)};
+                       .memory = memory_installed()};
     snprintf(device->name, sizeof device->name, "this CPU, %d thread%s, %s", threads,
              threads == 1 ? "" : "s", kernels->isa);
     return true;

@@ -11,8 +11,9 @@ typedef struct Executor Executor;
 typedef struct Backend {
     const char *name; /* "cpu" */
 
-    /* Scratch bytes that an operation of the program needs while it runs. */
-    int64_t (*workspace)(const Program *program, const Operation *operation);
+    /* Scratch bytes that an operation of the program needs while it runs; -1 with an error when it
+     * cannot be run here. */
+    int64_t (*workspace)(const Program *program, const Operation *operation, Error *error);
 
     /* What this machine's device is worth on paper: the same every time, so that plans are too. */
     bool (*describe)(Device *device, Dtype storage, Error *error);

@@ -15,10 +15,8 @@ static int64_t aligned(int64_t bytes) {
 
 static bool add_workspaces(Program *program, const Backend *backend, Error *error) {
     for (int o = 0; o < program->operation_count; o++) {
-        int64_t bytes = backend->workspace(program, &program->operations[o]);
-        if (bytes < 0)
-            return fail(error, "%s cannot run %s in these sizes", backend->name,
-                        operation_name(program->operations[o].kind));
+        int64_t bytes = backend->workspace(program, &program->operations[o], error);
+        if (bytes < 0) return false;
         if (!bytes) continue;
         int buffer = program_buffer(program, BUFFER_WORKSPACE, DTYPE_U8, bytes, "workspace %d", o);
         program->operations[o].workspace = (Operand){buffer, 0};

@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "base/log.h"
+#include "base/machine.h"
 #include "eval/evaluate.h"
 #include "train/interrupt.h"
 #include "train/run.h"

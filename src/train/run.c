@@ -99,8 +99,20 @@ static bool set_weights(Run *run, const Restored *restored, Error *error) {
     return parameters_initialise(backend, run->executor, program, settings->seed, error);
 }
 
+/* A run that begins anew does not go on with the log of one that died before its first checkpoint. */
+static bool keep_old_log(const char *path, Error *error) {
+    if (!path_exists(path)) return true;
+    char *old = allocate(strlen(path) + 5, 1, error);
+    if (!old) return false;
+    snprintf(old, strlen(path) + 5, "%s.old", path);
+    bool done = rename(path, old) == 0 || fail_errno(error, "cannot rename %s to %s", path, old);
+    free(old);
+    return done;
+}
+
 static bool open_logs(Run *run, const char *config, Error *error) {
     const RunDirectory *directory = &run->directory;
+    if (!run->settings->resume && !keep_old_log(directory->log, error)) return false;
     if (!file_write(directory->config, config, strlen(config), error)) return false;
     run->log_open = metrics_open(&run->log, directory->log, error);
     run->board_open = run->log_open && tensorboard_open(&run->board, directory->tensorboard,

@@ -78,6 +78,13 @@ static void warn_of_threads(const json_t *state) {
                     (long long)then, thread_count(), (long long)then);
 }
 
+static void warn_of_precision(const json_t *state, Dtype storage) {
+    Error error;
+    const char *then = json_get_string(state, "precision", &error);
+    if (then && strcmp(then, dtype_name(storage)) != 0)
+        log_warning("the run was trained in %s and goes on in %s", then, dtype_name(storage));
+}
+
 static bool check_state(Run *run, const json_t *state, Error *error) {
     const TrainSettings *settings = run->settings;
     int64_t version;
@@ -140,7 +147,10 @@ bool state_restore(Run *run, Restored *restored, Error *error) {
                 check_model(&config, &run->settings->model, error) &&
                 (restored->state = json_read_file(path, 1 << 20, error)) &&
                 check_state(run, restored->state, error);
-    if (done) warn_of_threads(restored->state);
+    if (done) {
+        warn_of_threads(restored->state);
+        warn_of_precision(restored->state, run->settings->storage);
+    }
     if (!done && path) fail_within(error, "cannot resume from %s", restored->path);
     free(path);
     return done;

@@ -1,8 +1,8 @@
 #include "train/step_plan.h"
 
 #include <stdio.h>
-#include <string.h>
 
+#include "base/machine.h"
 #include "base/units.h"
 #include "model/model.h"
 #include "step/cost.h"
@@ -33,24 +33,6 @@ static bool write_program(Program *program, const PlanChoice *choice, void *cont
     return program_finish(program, error);
 }
 
-static int64_t read_kilobytes(const char *path, const char *key) {
-    FILE *file = fopen(path, "r");
-    char line[256];
-    long long kilobytes = 0;
-    while (file && fgets(line, sizeof line, file))
-        if (!strncmp(line, key, strlen(key))) sscanf(line + strlen(key), ": %lld", &kilobytes);
-    if (file) fclose(file);
-    return (int64_t)kilobytes * 1024;
-}
-
-int64_t memory_available(void) {
-    return read_kilobytes("/proc/meminfo", "MemAvailable");
-}
-
-int64_t memory_resident(void) {
-    return read_kilobytes("/proc/self/status", "VmRSS");
-}
-
 /* Beside the arena: what is resident now, the loaders' rings of batches (tokens, targets and document
  * starts of int32; evaluation has a loader of its own), and the code that oneDNN writes for its matmuls. */
 static int64_t process_bytes(const TrainSettings *settings, int64_t micro_batch) {
@@ -58,6 +40,12 @@ static int64_t process_bytes(const TrainSettings *settings, int64_t micro_batch)
     int64_t loaders = settings->eval_every ? 2 : 1;
     return memory_resident() + GENERATED_CODE +
            loaders * LOADER_RING * 3 * 4 * micro_batch * settings->model.sequence_length;
+}
+
+/* What the planner leaves for the process: the same for every start of a run, so that its choices are. */
+static int64_t reserved_bytes(const TrainSettings *settings) {
+    enum { STRIDE = 64 << 20 };
+    return (process_bytes(settings, 1) / STRIDE + 1) * STRIDE;
 }
 
 /* What a GPU's driver and libraries keep for themselves, roughly. */
@@ -75,7 +63,7 @@ bool step_plan_make(StepPlan *plan, const TrainSettings *settings, const Backend
     TrainSettings copy = *settings; /* the callback takes a pointer that is not const */
     PlanRequest request = {.backend = backend,
                            .device = &plan->device,
-                           .memory = memory - (device ? DRIVER_BYTES : process_bytes(settings, 1)),
+                           .memory = memory - (device ? DRIVER_BYTES : reserved_bytes(settings)),
                            .rows = settings_rows(settings),
                            .sequence_length = settings->model.sequence_length,
                            .micro_batch = settings->micro_batch,

@@ -33,8 +33,4 @@ void step_plan_print(const StepPlan *plan, const TrainSettings *settings, FILE *
 /* Fails when this machine has less memory free now than the plan takes. */
 bool memory_check(const StepPlan *plan, Error *error);
 
-/* Memory that this machine has free now, and what this process has resident, in bytes. */
-int64_t memory_available(void);
-int64_t memory_resident(void);
-
 #endif

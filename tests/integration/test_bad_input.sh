@@ -67,6 +67,13 @@ run 1 train --data data --run-dir r4 $small --batch-tokens 96 --micro-batch 4
 says err 128
 [[ ! -e r4/checkpoints/step-00000004 ]] || die "a refused run trained"
 
+run 1 train --data data --run-dir r4 $small --sample-every 2 --sample-prompt "$(text 40 | tr '\n' ' ')"
+says err --sample-prompt
+for horizon in "--flops 1e300" "--steps 200M"; do
+    # shellcheck disable=SC2086 # two words
+    run 1 train --data data --run-dir r4 --layers 1 --dim 16 --heads 2 --seq-len 16 --batch-tokens 64 $horizon
+done
+
 # Options and YAML keys.
 run 2 train --data data --run-dir r5 --micro-bach 4
 says err --micro-batch
@@ -117,5 +124,13 @@ says err --resume
 run 1 train --data other-data --vocab 280 --run-dir r6 --init-from run/checkpoints/step-00000004 $small
 says err tokenizer
 [[ $before == $(sha256sum run/checkpoints/step-00000004/model.safetensors) ]] || die "the checkpoint changed"
+run 1 train --run-dir run --resume --steps 8 --rope-theta 500
+says err rope-theta
+run 1 train --run-dir run --resume --steps 8 --window-pattern SL
+says err window-pattern
+run 2 train --run-dir run --resume --init-from run
+says err --init-from
 run 0 train --run-dir run --resume --steps 8 --quiet
 [[ -d run/checkpoints/step-00000008 ]] || die "the run did not go on to the new horizon"
+run 0 plan --config run/config.yaml
+says out parameters
