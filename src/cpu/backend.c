@@ -10,6 +10,7 @@
 #include "base/machine.h"
 #include "base/memory.h"
 #include "base/threads.h"
+#include "base/units.h"
 #include "cpu/executor.h"
 
 /* Scratch of a matmul, asked of oneDNN once for each shape and number of threads: the planner asks for the
@@ -122,6 +123,15 @@ static bool measure_machine(Device *device, Dtype storage, int64_t memory, Error
 /* Every page is touched now, so that memory which is not there is missed before step 1. */
 static uint8_t *map_arena(int64_t bytes, Error *error) {
     size_t size = bytes > 0 ? (size_t)bytes : 1;
+    if (bytes > memory_available()) { /* touching more would get the process killed */
+        char needed[32], there[32];
+        fail(
+            error,
+            "%s of memory is needed and %s is free now: close other programs, or make do with less "
+            "(--memory, a shorter --seq-len, a smaller model)",
+            format_bytes(needed, bytes), format_bytes(there, memory_available()));
+        return NULL;
+    }
     void *arena = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (arena == MAP_FAILED) {
         fail_errno(error, "cannot have the %lld bytes that the plan needs", (long long)bytes);

@@ -83,16 +83,6 @@ bool step_plan_make(StepPlan *plan, const TrainSettings *settings, const Backend
     return true;
 }
 
-bool memory_check(const StepPlan *plan, Error *error) {
-    int64_t more = step_plan_peak(plan) - memory_resident(), available = memory_available();
-    char needed[32], there[32];
-    if (more <= available) return true;
-    return fail(error,
-                "the plan needs %s more and only %s is free now: close other programs, or give "
-                "--memory what training may take",
-                format_bytes(needed, more), format_bytes(there, available));
-}
-
 void step_plan_free(StepPlan *plan) {
     program_free(&plan->program);
 }

@@ -30,7 +30,4 @@ double step_plan_flops_per_token(const StepPlan *plan);
 /* The memory table, the choices and the predicted time, as lines of text. */
 void step_plan_print(const StepPlan *plan, const TrainSettings *settings, FILE *file);
 
-/* Fails when this machine has less memory free now than the plan takes. */
-bool memory_check(const StepPlan *plan, Error *error);
-
 #endif
