@@ -7,7 +7,7 @@
 #include "base/units.h"
 #include "step/cost.h"
 
-enum { PAIRS_MOST = 512, ROWS_MOST = 64, CHUNK_LEAST = 128, CHUNK_MOST = 4096 };
+enum { PAIRS_MOST = 512, ROWS_MOST = 64, CHUNK_LEAST = 128, CHUNK_MOST = 4096, CHUNKS_MOST = 1024 };
 
 typedef struct Candidate {
     PlanChoice choice;
@@ -62,8 +62,11 @@ static int list_pairs(const PlanRequest *request, StateFormat state, Candidate *
     for (int64_t rows = first; rows <= last && rows <= request->rows; rows++) {
         if (request->rows % rows) continue;
         int64_t tokens = rows * request->sequence_length;
-        int64_t least = smaller(request->logit_chunk ? request->logit_chunk : CHUNK_LEAST, tokens);
-        int64_t most = request->logit_chunk ? least : CHUNK_MOST;
+        int64_t least = CHUNK_LEAST, most = CHUNK_MOST;
+        while (tokens / least > CHUNKS_MOST) least *= 2; /* more would only make the program long */
+        if (request->logit_chunk) least = most = request->logit_chunk;
+        least = smaller(least, tokens);
+        if (most < least) most = least;
         for (int64_t chunk = least; chunk <= most && count < PAIRS_MOST; chunk *= 2) {
             if (chunk > least && chunk / 2 >= tokens)
                 break; /* one chunk holds all tokens already */

@@ -65,11 +65,10 @@ says err 64
 says err 80
 run 1 train --data data --run-dir r4 $small --batch-tokens 96 --micro-batch 4
 says err 128
-run 1 train --data data --run-dir r4 --layers 64 --dim 1024 --heads 8 --seq-len 16 --steps 4 --memory 9T \
-    --batch-tokens 268435456 --micro-batch 16777216 # some 100 TB of activations
-says err --memory
-run 1 train --data data --run-dir r4 --layers 64 --dim 1024 --heads 8 --seq-len 16 --steps 4 --memory 900T \
-    --batch-tokens 268435456 --micro-batch 16777216
+giant="--layers 64 --dim 1024 --heads 8 --seq-len 16 --steps 4 --batch-tokens 268435456 --micro-batch 16777216"
+run 1 train --data data --run-dir r4 $giant --memory 9T # some 500 TB of activations
+says err "does not fit"
+run 1 train --data data --run-dir r4 $giant --memory 900T
 says err "free now"
 [[ ! -e r4/checkpoints/step-00000004 ]] || die "a refused run trained"
 
