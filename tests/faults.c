@@ -40,9 +40,9 @@ static bool fault(int function, int code) {
 }
 
 /* Declares the two functions behind a wrapped name. */
-#define WRAPPED(type, name, ...)                                                                   \
-    type __real_##name(__VA_ARGS__);                                                               \
-    type __wrap_##name(__VA_ARGS__);                                                               \
+#define WRAPPED(type, name, ...) \
+    type __real_##name(__VA_ARGS__); \
+    type __wrap_##name(__VA_ARGS__); \
     type __wrap_##name(__VA_ARGS__)
 
 WRAPPED(void *, malloc, size_t size) {

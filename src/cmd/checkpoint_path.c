@@ -19,7 +19,8 @@ char *checkpoint_path(const char *directory, Error *error) {
         return NULL;
     if (is_model) return copy_string(directory, error);
     if (!is_run) {
-        fail(error, "%s is no checkpoint (it has no config.json) and no run (it has no checkpoints/)",
+        fail(error,
+             "%s is no checkpoint (it has no config.json) and no run (it has no checkpoints/)",
              directory);
         return NULL;
     }

@@ -16,16 +16,19 @@ static const Command build_command = {
     .name = "data build",
     .summary = "Turns text into a dataset: tokens in shards, ready for training.",
     .usage = "hearth data build --tokenizer FILE --out DIR [options] FILES...",
-    .details =
-        "FILES are .txt files, .jsonl files with a document in each line, directories of them, patterns\n"
-        "in quotes, or - for standard input; each may be .gz or .zst. A .txt file is one document unless\n"
-        "--split-on says what stands between documents. Some documents are held out for validation; of a\n"
-        "single document, its last part. DIR also gets a copy of the tokenizer: training needs only DIR.\n"
-        "\n"
-        "Example: a tokenizer and a dataset from the same books\n"
-        "  hearth tokenizer train --vocab 8192 --out tok books/\n"
-        "  hearth data build --tokenizer tok --out data books/\n"
-        "  hearth data inspect data",
+    .details = "FILES are .txt files, .jsonl files with a document in each line, directories of "
+               "them, patterns\n"
+               "in quotes, or - for standard input; each may be .gz or .zst. A .txt file is one "
+               "document unless\n"
+               "--split-on says what stands between documents. Some documents are held out for "
+               "validation; of a\n"
+               "single document, its last part. DIR also gets a copy of the tokenizer: training "
+               "needs only DIR.\n"
+               "\n"
+               "Example: a tokenizer and a dataset from the same books\n"
+               "  hearth tokenizer train --vocab 8192 --out tok books/\n"
+               "  hearth data build --tokenizer tok --out data books/\n"
+               "  hearth data inspect data",
 };
 
 static const Command inspect_command = {
@@ -104,16 +107,20 @@ static int build(int argc, char **argv) {
     int inputs;
     ParseResult parsed = options_parse(&build_command, options, argc, argv, &inputs);
     if (parsed != PARSE_RUN) return parsed == PARSE_WRONG ? EXIT_USAGE : EXIT_SUCCESS;
-    if (!tokenizer_path) fail(&error, "--tokenizer FILE is missing");
-    else if (!settings.directory) fail(&error, "--out DIR is missing");
-    else if (!inputs) fail(&error, "no input is named; give files, directories or -");
+    if (!tokenizer_path)
+        fail(&error, "--tokenizer FILE is missing");
+    else if (!settings.directory)
+        fail(&error, "--out DIR is missing");
+    else if (!inputs)
+        fail(&error, "no input is named; give files, directories or -");
     if (!tokenizer_path || !settings.directory || !inputs)
         return command_misused(&build_command, &error);
     settings.threads = (int)threads;
     Tokenizer *tokenizer = tokenizer_open(tokenizer_path, &error);
     if (!tokenizer) return command_failed(&error);
     BuildSummary summary;
-    bool done = dataset_build(tokenizer, (const char *const *)argv, inputs, &settings, &summary, &error);
+    bool done =
+        dataset_build(tokenizer, (const char *const *)argv, inputs, &settings, &summary, &error);
     tokenizer_free(tokenizer);
     if (!done) return command_failed(&error);
     print_built(&summary, settings.directory);
@@ -176,12 +183,12 @@ static bool print_dataset(const Dataset *dataset, bool verified) {
     }
     const char *hash = dataset_tokenizer_hash(dataset);
     if (options_json())
-        return print_json(json_pack("{s:s, s:s?, s:I, s:s, s:b, s:o, s:o}", "directory",
-                                    dataset_directory(dataset), "tokenizer_hash", hash, "vocab_size",
-                                    (json_int_t)dataset_vocab_size(dataset), "fingerprint",
-                                    dataset_fingerprint(dataset), "verified", verified, "train",
-                                    split_summary(documents[0], tokens[0], bytes[0]), "val",
-                                    split_summary(documents[1], tokens[1], bytes[1])));
+        return print_json(json_pack(
+            "{s:s, s:s?, s:I, s:s, s:b, s:o, s:o}", "directory", dataset_directory(dataset),
+            "tokenizer_hash", hash, "vocab_size", (json_int_t)dataset_vocab_size(dataset),
+            "fingerprint", dataset_fingerprint(dataset), "verified", verified, "train",
+            split_summary(documents[0], tokens[0], bytes[0]), "val",
+            split_summary(documents[1], tokens[1], bytes[1])));
     print_split("training", documents[0], tokens[0], bytes[0]);
     print_split("validation", documents[1], tokens[1], bytes[1]);
     printf("vocabulary  %u\ntokenizer   %s\nfingerprint %s\nchecksums   %s\n",

@@ -48,8 +48,10 @@ static bool check_dataset(const LoadedModel *model, const Dataset *dataset, Erro
         char hash[SHA256_TEXT];
         tokenizer_hash(model->tokenizer, hash);
         if (strcmp(hash, made_with))
-            return fail(error, "dataset %s was made with another tokenizer than the checkpoint's: "
-                               "build it again with the checkpoint's tokenizer.json", directory);
+            return fail(error,
+                        "dataset %s was made with another tokenizer than the checkpoint's: "
+                        "build it again with the checkpoint's tokenizer.json",
+                        directory);
     }
     return needed <= vocab ||
            fail(error, "dataset %s has a vocabulary of %lld and the model one of %lld", directory,
@@ -119,23 +121,46 @@ static bool print_result(const Evaluation *result, Error *error) {
 int verb_eval(int argc, char **argv) {
     EvalOptions values = {.split = "val", .precision = "bf16"};
     Option options[] = {
-        {.name = "checkpoint", .kind = OPTION_TEXT, .value = &values.checkpoint, .argument = "DIR",
+        {.name = "checkpoint",
+         .kind = OPTION_TEXT,
+         .value = &values.checkpoint,
+         .argument = "DIR",
          .help = "the model"},
-        {.name = "data", .kind = OPTION_TEXT, .value = &values.data, .argument = "DIR",
+        {.name = "data",
+         .kind = OPTION_TEXT,
+         .value = &values.data,
+         .argument = "DIR",
          .help = "a dataset made by 'hearth data build'"},
-        {.name = "split", .kind = OPTION_CHOICE, .value = &values.split, .choices = "val|train",
+        {.name = "split",
+         .kind = OPTION_CHOICE,
+         .value = &values.split,
+         .choices = "val|train",
          .help = "which part of the dataset"},
-        {.name = "tokens", .kind = OPTION_COUNT, .value = &values.tokens, .argument = "N",
+        {.name = "tokens",
+         .kind = OPTION_COUNT,
+         .value = &values.tokens,
+         .argument = "N",
          .help = "of the dataset only about the first N tokens"},
-        {.name = "seq-len", .kind = OPTION_COUNT, .value = &values.sequence_length, .argument = "N",
+        {.name = "seq-len",
+         .kind = OPTION_COUNT,
+         .value = &values.sequence_length,
+         .argument = "N",
          .help = "context in tokens; the model's own unless given"},
-        {.name = "field", .kind = OPTION_TEXT, .value = &values.reader.field, .argument = "NAME",
+        {.name = "field",
+         .kind = OPTION_TEXT,
+         .value = &values.reader.field,
+         .argument = "NAME",
          .help = "JSON lines: the member that holds the text; 'text' unless given"},
-        {.name = "split-on", .kind = OPTION_TEXT, .value = &values.reader.split_on,
+        {.name = "split-on",
+         .kind = OPTION_TEXT,
+         .value = &values.reader.split_on,
          .argument = "TEXT",
          .help = "text files: what stands between documents; a file is one if not given"},
-        {.name = "precision", .kind = OPTION_CHOICE, .value = &values.precision,
-         .choices = "bf16|fp32", .help = "of weights and activations"},
+        {.name = "precision",
+         .kind = OPTION_CHOICE,
+         .value = &values.precision,
+         .choices = "bf16|fp32",
+         .help = "of weights and activations"},
         {0},
     };
     Error error;

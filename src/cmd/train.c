@@ -144,7 +144,7 @@ static bool run(TrainOptions *options, Error *error) {
     done = config != NULL;
     if (done) {
         name_special_tokens(tokenizer, &settings.model);
-        done = train(&settings, dataset, tokenizer, config, NULL, NULL, &result, error);
+        done = train(&settings, dataset, tokenizer, config, &result, error);
         if (done && options_json()) print_result(&result);
     }
     free(config);

@@ -11,7 +11,7 @@ typedef struct Instance {
 } Instance;
 
 #define DECLARE(isa) extern const CpuKernels kernels_##isa##_fp32, kernels_##isa##_bf16;
-#define ROW(isa, runs_here)                                                                        \
+#define ROW(isa, runs_here) \
     { #isa, runs_here, &kernels_##isa##_fp32, &kernels_##isa##_bf16 }
 
 static bool always(void) {

@@ -27,9 +27,9 @@ typedef struct AdamwArguments {
     int64_t n;
     StateFormat format;
     float learning_rate, beta1, beta2, epsilon, weight_decay;
-    float gradient_scale;     /* multiplies the gradient: clipping and the mean over tokens */
-    int64_t step;             /* 1 for the first update: bias correction */
-    uint64_t seed;            /* stochastic rounding of bf16 states: keyed by seed, step, tensor */
+    float gradient_scale; /* multiplies the gradient: clipping and the mean over tokens */
+    int64_t step;         /* 1 for the first update: bias correction */
+    uint64_t seed;        /* stochastic rounding of bf16 states: keyed by seed, step, tensor */
     uint32_t tensor;
 } AdamwArguments;
 
@@ -58,8 +58,8 @@ typedef struct CpuKernels {
      * halves x1, x2 become x1*cos - x2*sin, x2*cos + x1*sin with cos_sin[position][D/2][2]. The
      * position of token n is offset + n % T. inverse: by the negative angle, which is the backward.
      * out may be x. */
-    void (*rope)(void *out, const void *x, const float *cos_sin, int64_t N, int64_t T, int64_t heads,
-                 int64_t rotated, int64_t D, int64_t offset, bool inverse);
+    void (*rope)(void *out, const void *x, const float *cos_sin, int64_t N, int64_t T,
+                 int64_t heads, int64_t rotated, int64_t D, int64_t offset, bool inverse);
 
     /* Attention in blocks with a running softmax (arXiv 2205.14135); T x T is never held.
      * qkv[N,(H+2*KV)*D]: H query heads, KV key heads, KV value heads. out[N,H*D]; lse[B,H,T] = log of

@@ -87,8 +87,10 @@ bool manifest_from_shards(Manifest *manifest, const char *directory, int64_t *st
                 scan_split(manifest, directory, SPLIT_VALIDATION, chunk, &found[1], error);
     free(chunk);
     if (done && !manifest->vocab_size)
-        done = fail(error, "%s has neither dataset.json nor token shards (*train*.bin, *val*.bin); "
-                    "make a dataset with 'hearth data build'", directory);
+        done = fail(error,
+                    "%s has neither dataset.json nor token shards (*train*.bin, *val*.bin); "
+                    "make a dataset with 'hearth data build'",
+                    directory);
     if (done && seconds_now() - started > 1)
         log_line("%s has no dataset.json: read all its shards in %.0f s", directory,
                  seconds_now() - started);

@@ -27,7 +27,8 @@ static Split split_of(int64_t document, double fraction) {
     if (document < 2) return document == 1 ? SPLIT_VALIDATION : SPLIT_TRAIN;
     uint64_t stream = random_stream(RANDOM_SHUFFLE, 0);
     return random_uniform(HOLDOUT_SEED, stream, (uint64_t)document) < (float)fraction
-               ? SPLIT_VALIDATION : SPLIT_TRAIN;
+               ? SPLIT_VALIDATION
+               : SPLIT_TRAIN;
 }
 
 static bool begin_in(Build *build, Split split, Error *error) {
@@ -37,8 +38,8 @@ static bool begin_in(Build *build, Split split, Error *error) {
 
 static bool empty_spool(Build *build, Error *error) {
     if (!build->spool) return true;
-    bool done = spool_copy(build->spool, 0, spool_tokens(build->spool), build->writers[SPLIT_TRAIN],
-                           error);
+    bool done =
+        spool_copy(build->spool, 0, spool_tokens(build->spool), build->writers[SPLIT_TRAIN], error);
     spool_free(build->spool);
     build->spool = NULL;
     return done;
@@ -46,7 +47,8 @@ static bool empty_spool(Build *build, Error *error) {
 
 static bool begin_document(Build *build, Error *error) {
     double fraction = build->settings->validation_fraction;
-    if (build->documents == 0 && fraction > 0 && !(build->spool = spool_open(build->directory, error)))
+    if (build->documents == 0 && fraction > 0 &&
+        !(build->spool = spool_open(build->directory, error)))
         return false;
     if (build->documents > 0 && !empty_spool(build, error)) return false;
     build->split = split_of(build->documents++, fraction);
@@ -58,10 +60,9 @@ static bool write_batch(Build *build, const EncodedBatch *batch, Error *error) {
     for (size_t i = 0; i < batch->count; i++) {
         const EncodedPiece *piece = &batch->pieces[i];
         if (piece->begins && !begin_document(build, error)) return false;
-        bool done = build->spool
-                        ? spool_write(build->spool, tokens, piece->token_count, error)
-                        : split_writer_write(build->writers[build->split], tokens,
-                                             piece->token_count, error);
+        bool done = build->spool ? spool_write(build->spool, tokens, piece->token_count, error)
+                                 : split_writer_write(build->writers[build->split], tokens,
+                                                      piece->token_count, error);
         if (!done) return false;
         build->manifest.splits[build->split].bytes += (int64_t)piece->text_size;
         tokens += piece->token_count;
@@ -74,8 +75,8 @@ static bool divide_document(Build *build, Error *error) {
     int64_t tokens = spool_tokens(build->spool), cut, bytes;
     if (tokens < 2) return empty_spool(build, error);
     ManifestSplit *splits = build->manifest.splits;
-    bool done = spool_cut(build->spool, build->settings->validation_fraction, build->tokenizer, &cut,
-                          &bytes, error) &&
+    bool done = spool_cut(build->spool, build->settings->validation_fraction, build->tokenizer,
+                          &cut, &bytes, error) &&
                 spool_copy(build->spool, 0, cut, build->writers[SPLIT_TRAIN], error) &&
                 begin_in(build, SPLIT_VALIDATION, error) &&
                 spool_copy(build->spool, cut, tokens, build->writers[SPLIT_VALIDATION], error);
@@ -133,8 +134,10 @@ static bool build_files(Build *build, Reader *reader, Error *error) {
 static bool describe_tokenizer(Build *build, Error *error) {
     int64_t separator = tokenizer_document_separator(build->tokenizer);
     if (separator < 0)
-        return fail(error, "the tokenizer has no token to stand between documents (<|bos|>, "
-                    "<|endoftext|>, <|begin_of_text|> or <s>); train one with 'hearth tokenizer train'");
+        return fail(
+            error,
+            "the tokenizer has no token to stand between documents (<|bos|>, "
+            "<|endoftext|>, <|begin_of_text|> or <s>); train one with 'hearth tokenizer train'");
     build->manifest.separator = (uint32_t)separator;
     build->manifest.vocab_size = tokenizer_vocab_size(build->tokenizer);
     tokenizer_hash(build->tokenizer, build->manifest.tokenizer_hash);

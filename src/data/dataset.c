@@ -45,9 +45,10 @@ static bool open_shard(Dataset *dataset, SplitFiles *files, const ManifestFile *
     files->count++;
     files->first[files->count] = files->first[files->count - 1] + shard->tokens;
     if (shard->tokens != entry->tokens)
-        return fail(error, "%s holds %lld tokens but dataset.json says %lld; one of them is from "
-                    "another dataset: build it again", shard->path, (long long)shard->tokens,
-                    (long long)entry->tokens);
+        return fail(error,
+                    "%s holds %lld tokens but dataset.json says %lld; one of them is from "
+                    "another dataset: build it again",
+                    shard->path, (long long)shard->tokens, (long long)entry->tokens);
     return true;
 }
 
@@ -66,8 +67,10 @@ static bool open_shards(Dataset *dataset, Split split, Error *error) {
 static bool check_starts(const ManifestSplit *entry, const int64_t *starts, Error *error) {
     for (int64_t i = 0; i < entry->documents; i++)
         if (starts[i] >= entry->tokens || (i ? starts[i] <= starts[i - 1] : starts[i] != 0))
-            return fail(error, "document %lld begins at token %lld, which cannot be; build the dataset "
-                        "again", (long long)i, (long long)starts[i]);
+            return fail(error,
+                        "document %lld begins at token %lld, which cannot be; build the dataset "
+                        "again",
+                        (long long)i, (long long)starts[i]);
     return true;
 }
 
@@ -78,8 +81,10 @@ static bool read_starts(Dataset *dataset, Split split, Error *error) {
     char *path = path_join(dataset->directory, entry->starts.name, error);
     bool done = path && file_map(&map, path, error);
     if (done && map.size != (size_t)entry->documents * sizeof *starts)
-        done = fail(error, "%s has %zu bytes but dataset.json counts %lld documents of 8 bytes each; "
-                    "build the dataset again", path, map.size, (long long)entry->documents);
+        done = fail(error,
+                    "%s has %zu bytes but dataset.json counts %lld documents of 8 bytes each; "
+                    "build the dataset again",
+                    path, map.size, (long long)entry->documents);
     if (done) done = (starts = allocate((size_t)entry->documents, sizeof *starts, error)) != NULL;
     if (done && map.size) memcpy(starts, map.data, map.size);
     if (done && !check_starts(entry, starts, error)) done = fail_within(error, "%s", path);
@@ -133,7 +138,8 @@ static bool verify_tokens(const Dataset *dataset, Split split, Error *error) {
  * is checked when it is read. */
 static bool check_if_small(const Dataset *dataset, Error *error) {
     const int64_t small = 64 << 20;
-    int64_t total = dataset_tokens(dataset, SPLIT_TRAIN) + dataset_tokens(dataset, SPLIT_VALIDATION);
+    int64_t total =
+        dataset_tokens(dataset, SPLIT_TRAIN) + dataset_tokens(dataset, SPLIT_VALIDATION);
     return total > small || (verify_tokens(dataset, SPLIT_TRAIN, error) &&
                              verify_tokens(dataset, SPLIT_VALIDATION, error));
 }
@@ -181,8 +187,8 @@ const int64_t *dataset_document_starts(const Dataset *dataset, Split split) {
 }
 
 size_t dataset_memory(const Dataset *dataset) {
-    int64_t documents = dataset_documents(dataset, SPLIT_TRAIN) +
-                        dataset_documents(dataset, SPLIT_VALIDATION);
+    int64_t documents =
+        dataset_documents(dataset, SPLIT_TRAIN) + dataset_documents(dataset, SPLIT_VALIDATION);
     return (size_t)documents * sizeof(int64_t);
 }
 
@@ -191,8 +197,10 @@ static size_t find_shard(const SplitFiles *files, int64_t position) {
     size_t low = 0, high = files->count;
     while (high - low > 1) {
         size_t middle = low + (high - low) / 2;
-        if (files->first[middle] <= position) low = middle;
-        else high = middle;
+        if (files->first[middle] <= position)
+            low = middle;
+        else
+            high = middle;
     }
     return low;
 }
@@ -204,9 +212,10 @@ static bool check_tokens(const Dataset *dataset, const Shard *shard, int64_t sta
     if (largest < vocab) return true;
     int64_t i = 0;
     while (tokens[i] < vocab) i++;
-    return fail(error, "%s: token %u at position %lld is not below the vocabulary of %u; the shard is "
-                "damaged or from another tokenizer: copy or build it again", shard->path, tokens[i],
-                (long long)(start + i), vocab);
+    return fail(error,
+                "%s: token %u at position %lld is not below the vocabulary of %u; the shard is "
+                "damaged or from another tokenizer: copy or build it again",
+                shard->path, tokens[i], (long long)(start + i), vocab);
 }
 
 bool dataset_read(const Dataset *dataset, Split split, int64_t start, int64_t count, uint32_t *out,
@@ -234,8 +243,10 @@ static bool verify_file(const Dataset *dataset, const ManifestFile *file, Error 
     char *path = path_join(dataset->directory, file->name, error);
     bool done = path && sha256_file(path, found, error);
     if (done && strcmp(found, file->sha256))
-        done = fail(error, "%s has changed since it was built: its SHA-256 is %.12s…, not %.12s…; copy "
-                    "or build it again", path, found, file->sha256);
+        done = fail(error,
+                    "%s has changed since it was built: its SHA-256 is %.12s…, not %.12s…; copy "
+                    "or build it again",
+                    path, found, file->sha256);
     free(path);
     return done;
 }

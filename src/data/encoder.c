@@ -76,8 +76,10 @@ static void *read_batches(void *argument) {
         Error error;
         bool more = true, done = read_batch(encoder, slot, &more, &error);
         pthread_mutex_lock(&encoder->lock);
-        if (!done) give_up(encoder, &error);
-        else if (slot->count) encoder->read++;
+        if (!done)
+            give_up(encoder, &error);
+        else if (slot->count)
+            encoder->read++;
         encoder->ended = !more;
         pthread_cond_broadcast(&encoder->changed);
     }
@@ -90,7 +92,8 @@ static bool encode_batch(const Encoder *encoder, Slot *slot, Error *error) {
     for (size_t i = 0; i < slot->count; i++) {
         EncodedPiece *piece = &slot->pieces[i];
         size_t before = slot->tokens.count;
-        if (!tokenizer_encode(encoder->tokenizer, text, piece->text_size, false, &slot->tokens, error))
+        if (!tokenizer_encode(encoder->tokenizer, text, piece->text_size, false, &slot->tokens,
+                              error))
             return false;
         piece->token_count = slot->tokens.count - before;
         text += piece->text_size;

@@ -22,9 +22,11 @@ static bool set_separator(TextFile *file, const char *text, Error *error) {
     static const char letters[] = "ntr0\\", meanings[] = "\n\t\r\0\\";
     for (; *text; text++) {
         if (file->separator_size == SEPARATOR_BYTES)
-            return fail(error, "the separator to split on is longer than %d bytes", SEPARATOR_BYTES);
+            return fail(error, "the separator to split on is longer than %d bytes",
+                        SEPARATOR_BYTES);
         const char *letter = *text == '\\' && text[1] ? strchr(letters, text[1]) : NULL;
-        file->separator[file->separator_size++] = (uint8_t)(letter ? meanings[letter - letters] : *text);
+        file->separator[file->separator_size++] =
+            (uint8_t)(letter ? meanings[letter - letters] : *text);
         text += letter != NULL;
     }
     return file->separator_size || fail(error, "the separator to split on is empty");
@@ -53,8 +55,8 @@ static bool fill_window(TextFile *file, Error *error) {
     file->filled -= file->used;
     file->used = 0;
     while (!file->ended && file->filled < WINDOW_BYTES) {
-        if (!stream_read(file->stream, file->window + file->filled, WINDOW_BYTES - file->filled, &count,
-                         error))
+        if (!stream_read(file->stream, file->window + file->filled, WINDOW_BYTES - file->filled,
+                         &count, error))
             return false;
         file->filled += count;
         file->ended = count == 0;

@@ -12,12 +12,15 @@
 typedef bool Wanted(const char *name);
 
 static bool add_file(Inputs *inputs, const char *path, const struct stat *status, Error *error) {
-    if (!reserve(&inputs->paths, &inputs->capacity, inputs->count + 1, sizeof *inputs->paths, error) ||
+    if (!reserve(&inputs->paths, &inputs->capacity, inputs->count + 1, sizeof *inputs->paths,
+                 error) ||
         !(inputs->paths[inputs->count] = copy_string(path, error)))
         return false;
     inputs->count++;
-    if (status && S_ISREG(status->st_mode)) inputs->bytes += (uint64_t)status->st_size;
-    else inputs->piped = true;
+    if (status && S_ISREG(status->st_mode))
+        inputs->bytes += (uint64_t)status->st_size;
+    else
+        inputs->piped = true;
     return true;
 }
 
@@ -39,7 +42,8 @@ static bool visit(Inputs *inputs, FTS *walk, FTSENT *entry, Wanted *wanted, Erro
     case FTS_NS:
         errno = entry->fts_errno;
         return fail_errno(error, "cannot read %s", entry->fts_path);
-    default: return true;
+    default:
+        return true;
     }
 }
 
@@ -76,13 +80,15 @@ static int compare_paths(const void *a, const void *b) {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static bool add_pattern(Inputs *inputs, const char *pattern, Wanted *wanted, const char *wanted_text,
-                        Error *error) {
+static bool add_pattern(Inputs *inputs, const char *pattern, Wanted *wanted,
+                        const char *wanted_text, Error *error) {
     glob_t found = {0};
     int status = glob(pattern, 0, NULL, &found);
     bool done = status == 0;
-    if (status == GLOB_NOMATCH) fail(error, "no file matches '%s'", pattern);
-    else if (!done) fail(error, "cannot expand '%s'", pattern);
+    if (status == GLOB_NOMATCH)
+        fail(error, "no file matches '%s'", pattern);
+    else if (!done)
+        fail(error, "cannot expand '%s'", pattern);
     /* glob() sorts by the locale; a corpus is in byte order everywhere */
     if (done) qsort(found.gl_pathv, found.gl_pathc, sizeof *found.gl_pathv, compare_paths);
     for (size_t i = 0; done && i < found.gl_pathc; i++)
@@ -97,10 +103,12 @@ bool inputs_find(Inputs *inputs, const char *const *names, int count, Wanted *wa
     bool done = count > 0 || fail(error, "no input is given; name files, directories or '-'");
     for (int i = 0; done && i < count; i++) {
         struct stat status;
-        if (!strcmp(names[i], "-")) done = add_file(inputs, "-", NULL, error);
+        if (!strcmp(names[i], "-"))
+            done = add_file(inputs, "-", NULL, error);
         else if (stat(names[i], &status) != 0 && strpbrk(names[i], "*?["))
             done = add_pattern(inputs, names[i], wanted, wanted_text, error);
-        else done = add_path(inputs, names[i], wanted, wanted_text, error);
+        else
+            done = add_path(inputs, names[i], wanted, wanted_text, error);
     }
     if (inputs->piped) inputs->bytes = 0;
     if (!done) inputs_free(inputs);

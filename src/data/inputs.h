@@ -17,8 +17,8 @@ typedef struct Inputs {
 
 /* Expands files, directories, patterns and "-" in the order given. `wanted` says which files of a
  * directory are taken, by name; `wanted_text` names them in messages. */
-bool inputs_find(Inputs *inputs, const char *const *names, int count, bool (*wanted)(const char *name),
-                 const char *wanted_text, Error *error);
+bool inputs_find(Inputs *inputs, const char *const *names, int count,
+                 bool (*wanted)(const char *name), const char *wanted_text, Error *error);
 void inputs_free(Inputs *inputs);
 
 #endif

@@ -12,7 +12,8 @@ typedef struct Scanner {
 static bool wrong(const Scanner *scanner, const char *expected) {
     size_t column = (size_t)(scanner->at - scanner->start) + 1;
     if (scanner->at == scanner->end)
-        return fail(scanner->error, "the line ends at column %zu where %s should be", column, expected);
+        return fail(scanner->error, "the line ends at column %zu where %s should be", column,
+                    expected);
     return fail(scanner->error, "column %zu is not %s", column, expected);
 }
 
@@ -117,7 +118,8 @@ static bool skip_word(Scanner *scanner) {
         scanner->at++;
     size_t size = (size_t)(scanner->at - start);
     bool number = size && (*start == '-' || (*start >= '0' && *start <= '9'));
-    for (size_t i = 0; number && i < size; i++) number = strchr("+-.0123456789eE", start[i]) != NULL;
+    for (size_t i = 0; number && i < size; i++)
+        number = strchr("+-.0123456789eE", start[i]) != NULL;
     bool known = number;
     for (int i = 0; i < 3; i++) known |= strlen(words[i]) == size && !memcmp(words[i], start, size);
     if (known) return true;
@@ -134,7 +136,8 @@ static bool skip_value(Scanner *scanner) {
         uint8_t byte = scanner->at < scanner->end ? *scanner->at : 0;
         bool opened = byte == '{' || byte == '[';
         if (opened) {
-            if (depth == DEPTH) return fail(scanner->error, "brackets are nested over %d deep", DEPTH);
+            if (depth == DEPTH)
+                return fail(scanner->error, "brackets are nested over %d deep", DEPTH);
             closing[depth++] = byte == '{' ? '}' : ']';
             scanner->at++;
         } else if (!(byte == '"' ? read_string(scanner, NULL) : skip_word(scanner))) {
@@ -200,7 +203,8 @@ static bool read_object(Scanner *scanner, const char *field, Bytes *name, Bytes 
                 names.used ? names.text : " (none)");
 }
 
-bool json_line_string(const uint8_t *line, size_t size, const char *field, Bytes *out, Error *error) {
+bool json_line_string(const uint8_t *line, size_t size, const char *field, Bytes *out,
+                      Error *error) {
     Scanner scanner = {line, line, line + size, error};
     Bytes name = {0};
     out->size = 0;

@@ -44,8 +44,10 @@ static int64_t document_after(const int64_t *starts, int64_t documents, int64_t 
     int64_t low = 0, high = documents;
     while (low < high) {
         int64_t middle = low + (high - low) / 2;
-        if (starts[middle] <= position) low = middle + 1;
-        else high = middle;
+        if (starts[middle] <= position)
+            low = middle + 1;
+        else
+            high = middle;
     }
     return low;
 }
@@ -128,8 +130,10 @@ static void *produce(void *argument) {
         bool done = fill_batch(loader, slot, position, &error);
         position = slot->next;
         pthread_mutex_lock(&loader->lock);
-        if (done) loader->produced++;
-        else loader->failed = true, loader->error = error;
+        if (done)
+            loader->produced++;
+        else
+            loader->failed = true, loader->error = error;
         pthread_cond_broadcast(&loader->changed);
     }
     pthread_mutex_unlock(&loader->lock);
@@ -164,8 +168,10 @@ static bool check_settings(const Dataset *dataset, const LoaderSettings *setting
     int64_t T = settings->sequence_length, tokens = dataset_tokens(dataset, settings->split);
     const char *name = settings->split == SPLIT_TRAIN ? "training" : "validation";
     if (T < 1 || T >= INT32_MAX || settings->micro_batch < 1 || settings->micro_batch >= INT32_MAX)
-        return fail(error, "batches of %lld rows of %lld tokens cannot be made; both must be at "
-                    "least 1", (long long)settings->micro_batch, (long long)T);
+        return fail(error,
+                    "batches of %lld rows of %lld tokens cannot be made; both must be at "
+                    "least 1",
+                    (long long)settings->micro_batch, (long long)T);
     if (settings->ranks < 1 || settings->ranks >= INT32_MAX || settings->rank < 0 ||
         settings->rank >= settings->ranks)
         return fail(error, "rank %lld of %lld does not exist", (long long)settings->rank,
@@ -174,9 +180,10 @@ static bool check_settings(const Dataset *dataset, const LoaderSettings *setting
         return fail(error, "the data cannot start at sample %lld with %d batches ready",
                     (long long)sample, ring);
     if (tokens < (settings->shuffle ? T + 1 : 2))
-        return fail(error, "the %s split of %s has %lld tokens, fewer than one sequence of %lld and its "
-                    "last target; use --seq-len %lld or less, or more text", name,
-                    dataset_directory(dataset), (long long)tokens, (long long)T,
+        return fail(error,
+                    "the %s split of %s has %lld tokens, fewer than one sequence of %lld and its "
+                    "last target; use --seq-len %lld or less, or more text",
+                    name, dataset_directory(dataset), (long long)tokens, (long long)T,
                     (long long)(tokens > 2 ? tokens - 1 : 1));
     return true;
 }
@@ -210,8 +217,8 @@ static bool start_thread(Loader *loader, Error *error) {
     return loader->started || fail(error, "cannot start the loader's thread");
 }
 
-Loader *loader_open(const Dataset *dataset, const LoaderSettings *settings, int64_t sample, int ring,
-                    Error *error) {
+Loader *loader_open(const Dataset *dataset, const LoaderSettings *settings, int64_t sample,
+                    int ring, Error *error) {
     if (!check_settings(dataset, settings, sample, ring, error)) return NULL;
     Loader *loader = allocate(1, sizeof *loader, error);
     if (!loader) return NULL;
@@ -221,10 +228,11 @@ Loader *loader_open(const Dataset *dataset, const LoaderSettings *settings, int6
     loader->ring = ring;
     pthread_mutex_init(&loader->lock, NULL);
     pthread_cond_init(&loader->changed, NULL);
-    loader->packer = packer_open(dataset, settings->split, settings->packing,
-                                 settings->sequence_length, error);
+    loader->packer =
+        packer_open(dataset, settings->split, settings->packing, settings->sequence_length, error);
     if (loader->packer) loader->rows = packer_rows(loader->packer);
-    if (loader->packer && allocate_ring(loader, error) && start_thread(loader, error)) return loader;
+    if (loader->packer && allocate_ring(loader, error) && start_thread(loader, error))
+        return loader;
     loader_free(loader);
     return NULL;
 }

@@ -17,7 +17,7 @@ typedef enum Packing {
     PACKING_STREAM,    /* documents end to end, cut every T tokens; nothing is lost */
     PACKING_DOCUMENTS, /* a row starts with a document; documents longer than a row go on in the next
                           row, short ones share a row; the rest of a row is padding (target -1) */
-    PACKING_BESTFIT,   /* nanochat's: repeatedly the longest of 1000 documents that fits in T + 1; when
+    PACKING_BESTFIT, /* nanochat's: repeatedly the longest of 1000 documents that fits in T + 1; when
                           none fits, the shortest is cropped to fill the row, its rest lost */
 } Packing;
 
@@ -28,7 +28,7 @@ typedef struct LoaderSettings {
     int64_t micro_batch;     /* B: rows of a batch */
     bool shuffle;            /* false: in order, as evaluation reads */
     uint64_t seed;
-    int64_t rank, ranks;     /* of every `ranks` samples this process reads one; 0 of 1 when alone */
+    int64_t rank, ranks; /* of every `ranks` samples this process reads one; 0 of 1 when alone */
 } LoaderSettings;
 
 typedef struct Batch {
@@ -45,8 +45,8 @@ typedef struct Loader Loader;
 /* Starts a background thread that keeps a ring of `ring` ready batches. `sample` is where to start: 0,
  * or loader_position() of an earlier loader with the same data, packing, T and seed. The dataset must
  * outlive it. A split shorter than a row is an error when shuffled; in order it is one padded row. */
-Loader *loader_open(const Dataset *dataset, const LoaderSettings *settings, int64_t sample, int ring,
-                    Error *error);
+Loader *loader_open(const Dataset *dataset, const LoaderSettings *settings, int64_t sample,
+                    int ring, Error *error);
 void loader_free(Loader *loader);
 
 /* The next batch, valid until the following call; waits if it is not ready and adds the seconds waited

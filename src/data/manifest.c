@@ -165,13 +165,12 @@ bool manifest_write(const Manifest *manifest, const char *directory, Error *erro
     if (!path) return false;
     json_t *train = split_json(&manifest->splits[SPLIT_TRAIN]);
     json_t *validation = split_json(&manifest->splits[SPLIT_VALIDATION]);
-    json_t *root = json_pack("{s:s, s:i, s:s, s:I, s:I, s:{s:o, s:o}}", "format", FORMAT, "version",
-                             DATASET_VERSION, "tokenizer_hash", manifest->tokenizer_hash,
-                             "vocab_size", (json_int_t)manifest->vocab_size, "separator",
-                             (json_int_t)manifest->separator, "splits", "train", train, "val",
-                             validation);
-    bool done = root ? json_write_file(path, root, error)
-                     : fail(error, "out of memory writing %s", path);
+    json_t *root = json_pack(
+        "{s:s, s:i, s:s, s:I, s:I, s:{s:o, s:o}}", "format", FORMAT, "version", DATASET_VERSION,
+        "tokenizer_hash", manifest->tokenizer_hash, "vocab_size", (json_int_t)manifest->vocab_size,
+        "separator", (json_int_t)manifest->separator, "splits", "train", train, "val", validation);
+    bool done =
+        root ? json_write_file(path, root, error) : fail(error, "out of memory writing %s", path);
     json_decref(root);
     free(path);
     return done;

@@ -13,7 +13,7 @@ typedef struct ManifestFile {
 
 typedef struct ManifestSplit {
     int64_t tokens, documents;
-    int64_t bytes; /* of text; -1 = unknown */
+    int64_t bytes;       /* of text; -1 = unknown */
     ManifestFile starts; /* where each document begins: uint64 token positions */
     ManifestFile *shards;
     size_t shard_count, shard_capacity;

@@ -24,16 +24,20 @@ static bool has_entries(const char *path) {
 static bool check_target(Output *output, bool overwrite, Error *error) {
     if (!path_exists(output->target)) return true;
     if (!path_is_directory(output->target))
-        return fail(error, "%s exists and is not a directory; choose another --out", output->target);
+        return fail(error, "%s exists and is not a directory; choose another --out",
+                    output->target);
     if (!has_entries(output->target)) return true;
     if (!overwrite)
-        return fail(error, "%s is not empty; choose another --out, or give --overwrite to replace the "
-                    "dataset there", output->target);
+        return fail(error,
+                    "%s is not empty; choose another --out, or give --overwrite to replace the "
+                    "dataset there",
+                    output->target);
     char *path = path_join(output->target, "dataset.json", error);
     if (!path) return false;
     output->replace = path_exists(path);
     free(path);
-    return output->replace || fail(error, "%s holds something else than a dataset (it has no "
+    return output->replace || fail(error,
+                                   "%s holds something else than a dataset (it has no "
                                    "dataset.json), so it is not overwritten; choose another --out",
                                    output->target);
 }
@@ -88,8 +92,10 @@ static bool rename_working(Output *output, Error *error) {
                                  : rename(output->working, output->target);
     if (status == 0) return true;
     if (output->replace && errno == EINVAL)
-        return fail(error, "the file system of %s cannot replace a directory in one step; remove it "
-                    "first", output->target);
+        return fail(error,
+                    "the file system of %s cannot replace a directory in one step; remove it "
+                    "first",
+                    output->target);
     return fail_errno(error, "cannot rename %s to %s", output->working, output->target);
 }
 

@@ -23,8 +23,8 @@ static int64_t document_length(const Packer *packer, int64_t document) {
 }
 
 static bool add_row(Packer *packer, int64_t first, Error *error) {
-    if (!reserve(&packer->first, &packer->capacity, (size_t)packer->rows + 2,
-                 sizeof *packer->first, error))
+    if (!reserve(&packer->first, &packer->capacity, (size_t)packer->rows + 2, sizeof *packer->first,
+                 error))
         return false;
     packer->first[packer->rows++] = first;
     return true;
@@ -65,8 +65,10 @@ static int buffer_find(const Buffer *buffer, uint64_t key) {
     int low = 0, high = buffer->count;
     while (low < high) {
         int middle = (low + high) / 2;
-        if (buffer->keys[middle] >= key) low = middle + 1;
-        else high = middle;
+        if (buffer->keys[middle] >= key)
+            low = middle + 1;
+        else
+            high = middle;
     }
     return low;
 }
@@ -126,8 +128,12 @@ Packer *packer_open(const Dataset *dataset, Split split, Packing packing, int64_
     case PACKING_STREAM: /* the split's last token has no target, so it begins no row */
         packer->rows = (packer->tokens - 1 + packer->T - 1) / packer->T;
         break;
-    case PACKING_DOCUMENTS: done = pack_documents(packer, error); break;
-    case PACKING_BESTFIT: done = pack_bestfit(packer, error); break;
+    case PACKING_DOCUMENTS:
+        done = pack_documents(packer, error);
+        break;
+    case PACKING_BESTFIT:
+        done = pack_bestfit(packer, error);
+        break;
     }
     if (done) return packer;
     packer_free(packer);
@@ -169,7 +175,8 @@ static int64_t bestfit_row(const Packer *packer, int64_t row, Segment *segments)
 int64_t packer_row(const Packer *packer, int64_t row, Segment *segments) {
     if (packer->packing == PACKING_BESTFIT) return bestfit_row(packer, row, segments);
     int64_t start = row * packer->T, end = smaller(start + packer->T, packer->tokens - 1);
-    if (packer->packing == PACKING_DOCUMENTS) start = packer->first[row], end = packer->first[row + 1];
+    if (packer->packing == PACKING_DOCUMENTS)
+        start = packer->first[row], end = packer->first[row + 1];
     segments[0] = (Segment){start, end - start};
     return 1;
 }

@@ -18,15 +18,17 @@ struct Reader {
     Inputs inputs;
     size_t next; /* input to open */
     const Format *format;
-    void *file; /* the open one, or NULL */
+    void *file;      /* the open one, or NULL */
     uint64_t before; /* bytes consumed from earlier files */
 };
 
 /* NULL when the name tells none. */
 static const Format *format_of(const char *name) {
     size_t length = strlen(name);
-    if (length > 3 && !strcmp(name + length - 3, ".gz")) length -= 3;
-    else if (length > 4 && !strcmp(name + length - 4, ".zst")) length -= 4;
+    if (length > 3 && !strcmp(name + length - 3, ".gz"))
+        length -= 3;
+    else if (length > 4 && !strcmp(name + length - 4, ".zst"))
+        length -= 4;
     for (size_t i = 0; i < FORMATS; i++) {
         size_t suffix = strlen(formats[i].suffix);
         if (length > suffix && !strncmp(name + length - suffix, formats[i].suffix, suffix))
@@ -44,8 +46,10 @@ Reader *reader_open(const char *const *inputs, int count, const ReaderSettings *
     Reader *reader = allocate(1, sizeof *reader, error);
     if (!reader) return NULL;
     reader->settings = *settings;
-    if (inputs_find(&reader->inputs, inputs, count, is_readable, ".txt, .jsonl or .json (or these with "
-                    ".gz or .zst)", error))
+    if (inputs_find(&reader->inputs, inputs, count, is_readable,
+                    ".txt, .jsonl or .json (or these with "
+                    ".gz or .zst)",
+                    error))
         return reader;
     reader_free(reader);
     return NULL;

@@ -30,7 +30,8 @@ static bool read_at(const Shard *shard, int64_t offset, void *data, size_t size,
         if (count < 0 && errno == EINTR) continue;
         if (count < 0) return fail_errno(error, "cannot read %s", shard->path);
         if (count == 0)
-            return fail(error, "%s ends at byte %lld: it has been cut short; build the dataset again",
+            return fail(error,
+                        "%s ends at byte %lld: it has been cut short; build the dataset again",
                         shard->path, (long long)offset);
         out += count;
         size -= (size_t)count;
@@ -42,13 +43,14 @@ static bool read_at(const Shard *shard, int64_t offset, void *data, size_t size,
 static bool check_header(Shard *shard, int64_t file_bytes, Error *error) {
     int32_t header[3];
     if (file_bytes < SHARD_HEADER_BYTES)
-        return fail(error, "%s has %lld bytes, less than the %d of a shard's header; it is truncated",
+        return fail(error,
+                    "%s has %lld bytes, less than the %d of a shard's header; it is truncated",
                     shard->path, (long long)file_bytes, SHARD_HEADER_BYTES);
     if (!read_at(shard, 0, header, sizeof header, error)) return false;
     int form = header[0] == forms[1].magic;
     if (header[0] != forms[form].magic)
-        return fail(error, "%s is not a token shard: its magic number is %d, not %d or %d", shard->path,
-                    header[0], forms[0].magic, forms[1].magic);
+        return fail(error, "%s is not a token shard: its magic number is %d, not %d or %d",
+                    shard->path, header[0], forms[0].magic, forms[1].magic);
     if (header[1] != forms[form].version)
         return fail(error, "%s is a token shard of version %d; only version %d can be read",
                     shard->path, header[1], forms[form].version);
@@ -58,10 +60,11 @@ static bool check_header(Shard *shard, int64_t file_bytes, Error *error) {
     shard->tokens = header[2];
     int64_t expected = SHARD_HEADER_BYTES + shard->tokens * shard->token_bytes;
     if (file_bytes != expected)
-        return fail(error, "%s is %s: its header counts %lld tokens, which is %lld bytes, but the file "
-                    "has %lld; copy or build it again", shard->path,
-                    file_bytes < expected ? "truncated" : "too long", (long long)shard->tokens,
-                    (long long)expected, (long long)file_bytes);
+        return fail(error,
+                    "%s is %s: its header counts %lld tokens, which is %lld bytes, but the file "
+                    "has %lld; copy or build it again",
+                    shard->path, file_bytes < expected ? "truncated" : "too long",
+                    (long long)shard->tokens, (long long)expected, (long long)file_bytes);
     return true;
 }
 
@@ -72,8 +75,10 @@ bool shard_open(Shard *shard, const char *path, Error *error) {
     struct stat status;
     bool done = false;
     if (shard->descriptor < 0) {
-        fail_errno(error, errno == EMFILE ? "cannot open %s (raise the limit with 'ulimit -n 65536')"
-                                          : "cannot open shard %s", path);
+        fail_errno(error,
+                   errno == EMFILE ? "cannot open %s (raise the limit with 'ulimit -n 65536')"
+                                   : "cannot open shard %s",
+                   path);
     } else if (fstat(shard->descriptor, &status) != 0) {
         fail_errno(error, "cannot read the size of %s", path);
     } else if (!S_ISREG(status.st_mode)) {

@@ -40,7 +40,8 @@ SplitWriter *split_writer_open(const char *directory, Split split, int token_byt
     char name[32];
     snprintf(name, sizeof name, "%s_documents.u64", split_name(split));
     writer->entry.starts.name = copy_string(name, error);
-    if (writer->entry.starts.name && (writer->starts = open_file(writer, name, error))) return writer;
+    if (writer->entry.starts.name && (writer->starts = open_file(writer, name, error)))
+        return writer;
     split_writer_discard(writer);
     return NULL;
 }
@@ -63,7 +64,8 @@ void split_writer_discard(SplitWriter *writer) {
 static bool open_shard(SplitWriter *writer, Error *error) {
     char name[32];
     int32_t header[256];
-    snprintf(name, sizeof name, "%s_%06zu.bin", split_name(writer->split), writer->entry.shard_count);
+    snprintf(name, sizeof name, "%s_%06zu.bin", split_name(writer->split),
+             writer->entry.shard_count);
     if (!manifest_add_shard(&writer->entry, name, error)) return false;
     writer->shard = open_file(writer, name, error);
     shard_header(header, writer->token_bytes, writer->shard_tokens);

@@ -32,7 +32,9 @@ struct Stream {
 static bool fill_input(Stream *stream, Error *error) {
     if (stream->used == stream->filled) stream->used = stream->filled = 0;
     ssize_t count;
-    do count = read(stream->descriptor, stream->input + stream->filled, INPUT_BYTES - stream->filled);
+    do
+        count =
+            read(stream->descriptor, stream->input + stream->filled, INPUT_BYTES - stream->filled);
     while (count < 0 && errno == EINTR);
     if (count < 0) return fail_errno(error, "cannot read %s", stream->name);
     stream->ended = count == 0;
@@ -55,7 +57,8 @@ static bool detect_compression(Stream *stream, Error *error) {
     else if (stream->filled >= 4 && !memcmp(bytes, "\x28\xb5\x2f\xfd", 4))
         stream->compression = COMPRESSION_ZSTD;
     else if (stream->filled && (ends_with(stream->name, ".gz") || ends_with(stream->name, ".zst")))
-        return fail(error, "%s is not compressed as its name says; it is damaged or needs another name",
+        return fail(error,
+                    "%s is not compressed as its name says; it is damaged or needs another name",
                     stream->name);
     if (stream->compression == COMPRESSION_GZIP && inflateInit2(&stream->gzip, 15 + 16) != Z_OK)
         return fail(error, "out of memory to decompress %s", stream->name);
@@ -129,9 +132,15 @@ bool stream_read(Stream *stream, void *data, size_t size, size_t *count, Error *
         empty = stream->used == stream->filled;
         if (empty && !stream->frame_open) return true;
         switch (stream->compression) {
-        case COMPRESSION_NONE: done = copy_some(stream, data, size, count); break;
-        case COMPRESSION_GZIP: done = inflate_some(stream, data, size, count, error); break;
-        case COMPRESSION_ZSTD: done = unzstd_some(stream, data, size, count, error); break;
+        case COMPRESSION_NONE:
+            done = copy_some(stream, data, size, count);
+            break;
+        case COMPRESSION_GZIP:
+            done = inflate_some(stream, data, size, count, error);
+            break;
+        case COMPRESSION_ZSTD:
+            done = unzstd_some(stream, data, size, count, error);
+            break;
         }
         if (!done) return false;
         if (empty && *count == 0 && stream->frame_open)

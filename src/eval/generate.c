@@ -25,12 +25,14 @@ bool generation_check(const Inference *inference, const Generation *generation, 
     int64_t context = inference->program->context, prompt = generation->prompt_count;
     if (prompt < 1) return fail(error, "the prompt is empty: there is nothing to continue");
     if (prompt >= context)
-        return fail(error, "the prompt is %lld tokens long and the model's context %lld: shorten "
-                           "the prompt to at most %lld tokens",
+        return fail(error,
+                    "the prompt is %lld tokens long and the model's context %lld: shorten "
+                    "the prompt to at most %lld tokens",
                     (long long)prompt, (long long)context, (long long)(context - 1));
     if (generation->max_tokens > context - prompt)
-        return fail(error, "%lld tokens after a prompt of %lld exceed the model's context of %lld: "
-                           "generate at most %lld",
+        return fail(error,
+                    "%lld tokens after a prompt of %lld exceed the model's context of %lld: "
+                    "generate at most %lld",
                     (long long)generation->max_tokens, (long long)prompt, (long long)context,
                     (long long)(context - prompt));
     return true;

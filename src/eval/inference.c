@@ -48,8 +48,9 @@ static bool load_weights(LoadedModel *model, const char *checkpoint, Error *erro
 static bool check_vocabulary(const LoadedModel *model, const char *path, Error *error) {
     long long needed = tokenizer_vocab_size(model->tokenizer), vocab = model->config.vocab;
     return needed <= vocab ||
-           fail(error, "%s has %lld tokens and the model's vocabulary %lld: it is the tokenizer of "
-                       "another model",
+           fail(error,
+                "%s has %lld tokens and the model's vocabulary %lld: it is the tokenizer of "
+                "another model",
                 path, needed, vocab);
 }
 

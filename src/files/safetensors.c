@@ -116,7 +116,7 @@ static bool check_metadata(json_t *metadata, Error *error) {
     if (!json_is_object(metadata)) return fail(error, "%s is not an object", metadata_key);
     const char *key;
     json_t *value;
-    json_object_foreach(metadata, key, value) {
+    json_object_foreach (metadata, key, value) {
         if (!json_is_string(value))
             return fail(error, "%s: \"%.100s\" is not a string", metadata_key, key);
     }
@@ -128,7 +128,7 @@ static bool read_tensors(Safetensors *file, json_t *header, size_t start, Error 
     if (!file->tensors) return false;
     const char *key;
     json_t *entry;
-    json_object_foreach(header, key, entry) {
+    json_object_foreach (header, key, entry) {
         if (strcmp(key, metadata_key) == 0) {
             if (!check_metadata(entry, error)) return false;
             continue;

@@ -180,7 +180,7 @@ static bool verify_files(const char *directory, json_t *files, bool checksums, E
     json_t *entry;
     if (!json_object_get(files, model_file) || !json_object_get(files, config_file))
         return fail(error, "%s/%s does not list the model's files", directory, manifest_file);
-    json_object_foreach(files, name, entry) {
+    json_object_foreach (files, name, entry) {
         if (strchr(name, '/'))
             return fail(error, "%s/%s lists '%.100s', which is not a plain file name", directory,
                         manifest_file, name);

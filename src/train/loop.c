@@ -189,12 +189,7 @@ static double speeds_median(Speeds *speeds) {
     return speeds->values[count / 2];
 }
 
-typedef struct Watcher {
-    void (*on_step)(void *context, int64_t step, double loss);
-    void *context;
-} Watcher;
-
-static bool loop(Run *run, const Watcher *watcher, TrainResult *result, Error *error) {
+static bool loop(Run *run, TrainResult *result, Error *error) {
     const TrainSettings *settings = run->settings;
     int64_t last = settings->steps;
     if (settings->stop_after && run->step + settings->stop_after < last)
@@ -212,7 +207,6 @@ static bool loop(Run *run, const Watcher *watcher, TrainResult *result, Error *e
         status_show(&status, &metrics);
         speeds_add(&speeds, metrics.tokens_per_s);
         result->loss = metrics.loss;
-        if (watcher->on_step) watcher->on_step(watcher->context, run->step, metrics.loss);
         result->interrupted = interrupt_requested();
         done = check_finite(run, &metrics, &skips, error) &&
                after_step(run, run->step == last || result->interrupted, &saved, result, error);
@@ -234,17 +228,15 @@ static void announce(Run *run) {
 }
 
 bool train(const TrainSettings *settings, const Dataset *dataset, const Tokenizer *tokenizer,
-           const char *config, void (*on_step)(void *context, int64_t step, double loss),
-           void *context, TrainResult *result, Error *error) {
+           const char *config, TrainResult *result, Error *error) {
     *result = (TrainResult){.loss = NAN, .tokens_per_s = NAN, .val_loss = NAN, .val_bpb = NAN};
     Run run;
     interrupt_install();
     bool done = run_open(&run, settings, dataset, tokenizer, config, error);
     if (done) {
         announce(&run);
-        Watcher watcher = {on_step, context};
         result->planned_bytes = step_plan_peak(&run.plan);
-        done = loop(&run, &watcher, result, error);
+        done = loop(&run, result, error);
         log_status_end();
         if (!done)
             metrics_event(&run.log, "error", run.step, "%s", error->message);

@@ -16,9 +16,8 @@ typedef struct TrainResult {
 } TrainResult;
 
 /* Trains until the settings' last step, a signal or an error, with checkpoints on the way and one at the
- * end. `config` is the text of config.yaml. `on_step`, when not NULL, is told each step's loss. */
+ * end. `config` is the text of config.yaml. */
 bool train(const TrainSettings *settings, const Dataset *dataset, const Tokenizer *tokenizer,
-           const char *config, void (*on_step)(void *context, int64_t step, double loss),
-           void *context, TrainResult *result, Error *error);
+           const char *config, TrainResult *result, Error *error);
 
 #endif

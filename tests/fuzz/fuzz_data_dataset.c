@@ -37,7 +37,8 @@ static const uint8_t *put(const char *name, const uint8_t *data, const uint8_t *
 static void read_batches(const Dataset *dataset, Packing packing) {
     Error error;
     Batch batch;
-    LoaderSettings settings = {.packing = packing, .sequence_length = 5, .micro_batch = 2, .ranks = 1};
+    LoaderSettings settings = {
+        .packing = packing, .sequence_length = 5, .micro_batch = 2, .ranks = 1};
     Loader *loader = loader_open(dataset, &settings, 0, 2, &error);
     if (!loader) return;
     int64_t rows = loader_samples_per_epoch(loader);

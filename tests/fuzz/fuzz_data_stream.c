@@ -13,7 +13,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (descriptor < 0) descriptor = mkstemp(path);
     if (descriptor < 0) abort();
     if (size < 1) return 0;
-    if (ftruncate(descriptor, 0) || pwrite(descriptor, data + 1, size - 1, 0) != (ssize_t)(size - 1))
+    if (ftruncate(descriptor, 0) ||
+        pwrite(descriptor, data + 1, size - 1, 0) != (ssize_t)(size - 1))
         abort();
     Error error;
     Piece piece;

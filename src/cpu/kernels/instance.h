@@ -6,23 +6,23 @@
 #include "cpu/kernels.h"
 #include "cpu/vector.h"
 
-#define KERNEL_LIST(X)                                                                             \
-    X(embedding_forward)                                                                           \
-    X(embedding_backward)                                                                          \
-    X(rmsnorm_forward)                                                                             \
-    X(rmsnorm_backward)                                                                            \
-    X(rmsnorm_workspace)                                                                           \
-    X(rope)                                                                                        \
-    X(swiglu_forward)                                                                              \
-    X(swiglu_backward)                                                                             \
-    X(cross_entropy)                                                                               \
-    X(convert)                                                                                     \
-    X(squared_norm)                                                                                \
-    X(adamw)                                                                                       \
-    X(attention_forward)                                                                           \
-    X(attention_backward)                                                                          \
-    X(attention_workspace)                                                                         \
-    X(attention_decode)                                                                            \
+#define KERNEL_LIST(X) \
+    X(embedding_forward) \
+    X(embedding_backward) \
+    X(rmsnorm_forward) \
+    X(rmsnorm_backward) \
+    X(rmsnorm_workspace) \
+    X(rope) \
+    X(swiglu_forward) \
+    X(swiglu_backward) \
+    X(cross_entropy) \
+    X(convert) \
+    X(squared_norm) \
+    X(adamw) \
+    X(attention_forward) \
+    X(attention_backward) \
+    X(attention_workspace) \
+    X(attention_decode) \
     X(measure_peak)
 
 /* The type of a kernel is that of its member in the table. */

@@ -6,8 +6,6 @@
 #define ROW(name) .name = KERNEL(name),
 
 extern const CpuKernels KERNEL(kernels);
-const CpuKernels KERNEL(kernels) = {
-    .isa = EXPANDED_TEXT(KERNEL_ISA),
-    .storage = KERNEL_BF16 ? DTYPE_BF16 : DTYPE_F32,
-    KERNEL_LIST(ROW)
-};
+const CpuKernels KERNEL(kernels) = {.isa = EXPANDED_TEXT(KERNEL_ISA),
+                                    .storage = KERNEL_BF16 ? DTYPE_BF16 : DTYPE_F32,
+                                    KERNEL_LIST(ROW)};

@@ -13,14 +13,15 @@
 
 typedef struct Corpus {
     const char *directory;
-    uint32_t vocab_size;     /* ids 1.. are text, 0 is the separator */
+    uint32_t vocab_size; /* ids 1.. are text, 0 is the separator */
     int token_bytes;
-    const int64_t *lengths;  /* of the documents, separator included */
+    const int64_t *lengths; /* of the documents, separator included */
     int64_t documents;
     int64_t shard_tokens;
 } Corpus;
 
-static inline void write_file(const char *directory, const char *name, const void *data, size_t size) {
+static inline void write_file(const char *directory, const char *name, const void *data,
+                              size_t size) {
     Error error;
     char *path = path_join(directory, name, &error);
     assert_done(file_write(path, data, size, &error), error);
@@ -75,8 +76,7 @@ static inline void make_dataset(const Corpus *train, const Corpus *validation) {
     memset(manifest.tokenizer_hash, 'a', SHA256_TEXT - 1);
     assert_done(directory_create(train->directory, &error), error);
     make_split(train->directory, train, SPLIT_TRAIN, &manifest.splits[SPLIT_TRAIN]);
-    make_split(train->directory, validation, SPLIT_VALIDATION,
-               &manifest.splits[SPLIT_VALIDATION]);
+    make_split(train->directory, validation, SPLIT_VALIDATION, &manifest.splits[SPLIT_VALIDATION]);
     assert_done(manifest_write(&manifest, train->directory, &error), error);
     manifest_free(&manifest);
 }

@@ -21,7 +21,8 @@ static Tokenizer *byte_tokenizer(const char *name) {
     Error error;
     Bytes text = {0};
     for (unsigned i = 0; i < 256; i++)
-        assert_true(bytes_format(&text, &error, "%c%c== %u\n", digits[i >> 2], digits[(i & 3) << 4], i));
+        assert_true(
+            bytes_format(&text, &error, "%c%c== %u\n", digits[i >> 2], digits[(i & 3) << 4], i));
     assert_done(file_write(test_path(name), text.data, text.size, &error), error);
     bytes_free(&text);
     Tokenizer *tokenizer = tokenizer_open(test_path(name), &error);
@@ -48,8 +49,10 @@ static const char *put_documents(const char *name, int count) {
 }
 
 static BuildSettings settings_for(const char *name) {
-    return (BuildSettings){.directory = test_path(name), .validation_fraction = 0.1,
-                           .shard_tokens = 1000, .threads = 2};
+    return (BuildSettings){.directory = test_path(name),
+                           .validation_fraction = 0.1,
+                           .shard_tokens = 1000,
+                           .threads = 2};
 }
 
 static Dataset *build(const Tokenizer *tokenizer, const char *input, BuildSettings settings) {
@@ -70,7 +73,8 @@ static Dataset *build(const Tokenizer *tokenizer, const char *input, BuildSettin
 static void refuses(const char *input, BuildSettings settings, const char *message) {
     Error error;
     BuildSummary summary;
-    assert_fails_with(dataset_build(narrow, &input, 1, &settings, &summary, &error), error, message);
+    assert_fails_with(dataset_build(narrow, &input, 1, &settings, &summary, &error), error,
+                      message);
 }
 
 /* A document's tokens as text, without its separator. */
@@ -81,7 +85,7 @@ static char *document_text(const Dataset *dataset, Split split, int64_t document
     Error error;
     const int64_t *starts = dataset_document_starts(dataset, split);
     int64_t end = document + 1 < dataset_documents(dataset, split) ? starts[document + 1]
-                                                                  : dataset_tokens(dataset, split);
+                                                                   : dataset_tokens(dataset, split);
     int64_t count = end - starts[document];
     assert_done(dataset_read(dataset, split, starts[document], count, tokens, &error), error);
     assert_int_equal(tokens[0], separator);
@@ -90,13 +94,15 @@ static char *document_text(const Dataset *dataset, Split split, int64_t document
     return text;
 }
 
-static void every_document_is_there(const Tokenizer *tokenizer, const char *name, uint32_t separator) {
+static void every_document_is_there(const Tokenizer *tokenizer, const char *name,
+                                    uint32_t separator) {
     enum { COUNT = 1000 };
     Error error;
     char seen[COUNT] = {0};
     Dataset *dataset = build(tokenizer, put_documents("many.jsonl", COUNT), settings_for(name));
     assert_int_equal(dataset_documents(dataset, SPLIT_TRAIN) +
-                     dataset_documents(dataset, SPLIT_VALIDATION), COUNT);
+                         dataset_documents(dataset, SPLIT_VALIDATION),
+                     COUNT);
     assert_in_range(dataset_documents(dataset, SPLIT_VALIDATION), 70, 130);
     for (int s = 0; s < 2; s++) {
         int last = -1;
@@ -243,7 +249,8 @@ static void test_refusals(void **state) {
     refuses(put("empty.txt", "", 0), settings_for("out"), "empty.txt is empty");
     refuses(put("blank.jsonl", "\n\n", 2), settings_for("out"), "there is no text in the inputs");
     refuses(test_path("missing.txt"), settings_for("out"), "missing.txt: No such file");
-    refuses(put("bad.jsonl", "{\"text\":\"a\"}\n{\"text\"", 20), settings_for("out"), "bad.jsonl:2:");
+    refuses(put("bad.jsonl", "{\"text\":\"a\"}\n{\"text\"", 20), settings_for("out"),
+            "bad.jsonl:2:");
     assert_false(path_exists(test_path("out")));
     assert_false(path_exists(test_path("out.building")));
 
@@ -259,7 +266,8 @@ static void test_refusals(void **state) {
     assert_done(directory_create(test_path("vacant"), &error), error);
     dataset_free(build(narrow, good, settings_for("vacant/")));
     refuses(good, settings_for("vacant"), "vacant is not empty");
-    refuses(good, (BuildSettings){.directory = "", .shard_tokens = 10, .threads = 1}, "--out is empty");
+    refuses(good, (BuildSettings){.directory = "", .shard_tokens = 10, .threads = 1},
+            "--out is empty");
 }
 
 static int count_entries(const char *path) {
@@ -297,9 +305,12 @@ static void test_every_failure_keeps_the_old_dataset(void **state) {
             assert_done(dataset, other);
             bool replaced = strcmp(dataset_fingerprint(dataset), before) != 0;
             dataset_free(dataset);
-            if (done) assert_true(replaced); /* the failed call did not matter */
-            else failures++;
-            if (!done && replaced) assert_non_null(strstr(error.message, "directory")); /* last sync */
+            if (done)
+                assert_true(replaced); /* the failed call did not matter */
+            else
+                failures++;
+            if (!done && replaced)
+                assert_non_null(strstr(error.message, "directory")); /* last sync */
             if (replaced) dataset_free(build(narrow, old, settings));
         }
         assert_true(failures > 20);
@@ -327,8 +338,8 @@ static void test_kill_at_any_moment(void **state) {
         Dataset *dataset = dataset_open(settings.directory, &error);
         assert_done(dataset, error);
         assert_done(dataset_verify(dataset, &error), error);
-        int64_t documents = dataset_documents(dataset, SPLIT_TRAIN) +
-                            dataset_documents(dataset, SPLIT_VALIDATION);
+        int64_t documents =
+            dataset_documents(dataset, SPLIT_TRAIN) + dataset_documents(dataset, SPLIT_VALIDATION);
         assert_true(documents == 5 || documents == 30);
         dataset_free(dataset);
         if (WEXITSTATUS(status) != FAULT_KILL_STATUS) {

@@ -15,7 +15,8 @@ enum { DOCUMENTS = 6, TOKENS = 100 };
 
 static const char *fresh_dataset(const char *name, int token_bytes) {
     const char *directory = test_path(name);
-    Corpus corpus = {directory, token_bytes == 4 ? 100000 : 1000, token_bytes, lengths, DOCUMENTS, 32};
+    Corpus corpus = {directory, token_bytes == 4 ? 100000 : 1000, token_bytes, lengths, DOCUMENTS,
+                     32};
     make_dataset(&corpus, &corpus);
     return directory;
 }
@@ -145,8 +146,9 @@ static void test_token_beyond_vocabulary(void **state) {
     assert_done(dataset, error);
     overwrite(directory, "train_000001.bin", 1024 + 2 * 5, &token, 2); /* unseen by opening */
     assert_done(dataset_read(dataset, SPLIT_TRAIN, 0, 37, out, &error), error);
-    assert_fails_with(dataset_read(dataset, SPLIT_TRAIN, 0, 38, out, &error), error,
-                      "train_000001.bin: token 1000 at position 5 is not below the vocabulary of 1000");
+    assert_fails_with(
+        dataset_read(dataset, SPLIT_TRAIN, 0, 38, out, &error), error,
+        "train_000001.bin: token 1000 at position 5 is not below the vocabulary of 1000");
     assert_fails_with(dataset_verify(dataset, &error), error, "train_000001.bin has changed");
     assert_fails_with(dataset_open(directory, &error), error, "token 1000 at position 5");
     char *path = in(directory, "train_000002.bin");

@@ -24,7 +24,8 @@ static void test_finds_the_field(void **state) {
     gives("{\"text\":\"a\"}", "a", 1);
     gives(" { \"n\" : -1.5e3 , \"text\" : \"a b\" , \"u\" : null } ", "a b", 3);
     gives("{\"text\":\"\"}", "", 0);
-    gives("{\"meta\":{\"text\":\"no\",\"a\":[1,{\"b\":[]},[[]],\"]}\"]},\"text\":\"yes\"}", "yes", 3);
+    gives("{\"meta\":{\"text\":\"no\",\"a\":[1,{\"b\":[]},[[]],\"]}\"]},\"text\":\"yes\"}", "yes",
+          3);
     gives("{\"x\":[{},{\"text\":\"no\"}],\"text\":\"yes\",\"y\":{}}", "yes", 3);
     gives("{\"\\u0074ext\":\"escaped key\"}", "escaped key", 11);
     gives("{\"text\":\"first\",\"text\":\"last\"}", "last", 4);
@@ -34,11 +35,15 @@ static void test_finds_the_field(void **state) {
 static void test_decodes_escapes(void **state) {
     (void)state;
     gives("{\"text\":\"\\\"\\\\\\/\\b\\f\\n\\r\\t\"}", "\"\\/\b\f\n\r\t", 8);
-    gives("{\"text\":\"\\u0041\\u00e9\\u20AC\\ud83d\\uDE00\"}", "A\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80", 10);
+    gives("{\"text\":\"\\u0041\\u00e9\\u20AC\\ud83d\\uDE00\"}",
+          "A\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80", 10);
     gives("{\"text\":\"a\\u0000b\"}", "a\0b", 3);
     gives("{\"text\":\"\\ud83dx\"}", "\xEF\xBF\xBDx", 4);
     gives("{\"text\":\"\\ude00\\ud83d\"}", "\xEF\xBF\xBD\xEF\xBF\xBD", 6);
-    gives("{\"text\":\"\\ud83d\\u0041\"}", "\xEF\xBF\xBD" "A", 4);
+    gives("{\"text\":\"\\ud83d\\u0041\"}",
+          "\xEF\xBF\xBD"
+          "A",
+          4);
     gives("{\"text\":\"\\ud83d\\ud83d\\ude00\"}", "\xEF\xBF\xBD\xF0\x9F\x98\x80", 7);
     gives("{\"text\":\"\xFF\xC3 \x80\"}", "\xFF\xC3 \x80", 4); /* not UTF-8: kept */
 }

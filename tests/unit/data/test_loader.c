@@ -63,12 +63,13 @@ static void expect_row(const Batch *batch, int64_t row, int64_t T, const int32_t
 /* The little split: 0 2 3 4 | 0 | 0 7 8 9 10 11 12 13 14 | 0 16 17 18 19 20 */
 static void test_stream_rows(void **state) {
     (void)state;
-    Loader *loader = open_loader(little, (LoaderSettings){.sequence_length = 8, .micro_batch = 2}, 0);
+    Loader *loader =
+        open_loader(little, (LoaderSettings){.sequence_length = 8, .micro_batch = 2}, 0);
     assert_int_equal(loader_samples_per_epoch(loader), 3);
     Batch batch = next(loader);
     assert_int_equal(batch.target_count, 16);
-    expect_row(&batch, 0, 8, (int32_t[]){0, 2, 3, 4, 0, 0, 7, 8}, (int32_t[]){2, 3, 4, 0, 0, 7, 8, 9},
-               (int32_t[]){0, 0, 0, 0, 4, 5, 5, 5});
+    expect_row(&batch, 0, 8, (int32_t[]){0, 2, 3, 4, 0, 0, 7, 8},
+               (int32_t[]){2, 3, 4, 0, 0, 7, 8, 9}, (int32_t[]){0, 0, 0, 0, 4, 5, 5, 5});
     expect_row(&batch, 1, 8, (int32_t[]){9, 10, 11, 12, 13, 14, 0, 16},
                (int32_t[]){10, 11, 12, 13, 14, 0, 16, 17}, (int32_t[]){0, 0, 0, 0, 0, 0, 6, 6});
     batch = next(loader); /* the tail, then padding up to the end of the pass */
@@ -86,9 +87,9 @@ static void test_stream_rows(void **state) {
 
 static void test_document_rows(void **state) {
     (void)state;
-    Loader *loader = open_loader(little, (LoaderSettings){.packing = PACKING_DOCUMENTS,
-                                                          .sequence_length = 8,
-                                                          .micro_batch = 4}, 0);
+    Loader *loader = open_loader(
+        little,
+        (LoaderSettings){.packing = PACKING_DOCUMENTS, .sequence_length = 8, .micro_batch = 4}, 0);
     assert_int_equal(loader_samples_per_epoch(loader), 3);
     Batch batch = next(loader);
     expect_row(&batch, 0, 8, (int32_t[]){0, 2, 3, 4, 0, 0, 0, 0},
@@ -129,7 +130,8 @@ static void test_bestfit_equals_reference(void **state) {
     (void)state;
     enum { T = 64 };
     Error error;
-    int64_t *rows_of = calloc(DOCUMENTS, sizeof *rows_of), *chosen = calloc(DOCUMENTS, sizeof *chosen);
+    int64_t *rows_of = calloc(DOCUMENTS, sizeof *rows_of),
+            *chosen = calloc(DOCUMENTS, sizeof *chosen);
     Segment segments[T];
     Packer *packer = packer_open(dataset, SPLIT_TRAIN, PACKING_BESTFIT, T, &error);
     assert_done(packer, error);
@@ -182,10 +184,14 @@ static void test_order_is_a_permutation(void **state) {
 static void test_each_token_once_an_epoch(void **state) {
     (void)state;
     for (Packing packing = PACKING_STREAM; packing <= PACKING_DOCUMENTS; packing++) {
-        LoaderSettings settings = {.packing = packing, .sequence_length = 33, .micro_batch = 5,
-                                   .shuffle = true, .seed = 3};
+        LoaderSettings settings = {.packing = packing,
+                                   .sequence_length = 33,
+                                   .micro_batch = 5,
+                                   .shuffle = true,
+                                   .seed = 3};
         Loader *loader = open_loader(dataset, settings, 0);
-        int64_t rows = loader_samples_per_epoch(loader), tokens = dataset_tokens(dataset, SPLIT_TRAIN);
+        int64_t rows = loader_samples_per_epoch(loader),
+                tokens = dataset_tokens(dataset, SPLIT_TRAIN);
         for (int64_t epoch = 0; epoch < 2; epoch++) {
             int64_t targets = 0;
             char *seen = calloc(VOCAB, 1);
@@ -232,8 +238,11 @@ static int32_t *read_rows(LoaderSettings settings, int64_t sample, int64_t count
 static void test_position_alone_decides(void **state) {
     (void)state;
     for (Packing packing = PACKING_STREAM; packing <= PACKING_BESTFIT; packing++) {
-        LoaderSettings settings = {.packing = packing, .sequence_length = 129, .micro_batch = 4,
-                                   .shuffle = true, .seed = 11};
+        LoaderSettings settings = {.packing = packing,
+                                   .sequence_length = 129,
+                                   .micro_batch = 4,
+                                   .shuffle = true,
+                                   .seed = 11};
         Loader *loader = open_loader(dataset, settings, 0);
         int64_t rows = 2 * loader_samples_per_epoch(loader) + 10; /* across two ends of an epoch */
         loader_free(loader);
@@ -241,7 +250,8 @@ static void test_position_alone_decides(void **state) {
         for (int64_t start = 1; start < rows; start += rows / 7 + 1) {
             settings.micro_batch = 1 + start % 6;
             int32_t *rest = read_rows(settings, start, rows - start);
-            assert_memory_equal(rest, whole + start * 129 * 3, (size_t)(rows - start) * 129 * 3 * 4);
+            assert_memory_equal(rest, whole + start * 129 * 3,
+                                (size_t)(rows - start) * 129 * 3 * 4);
             free(rest);
         }
         settings.micro_batch = 4;
@@ -256,8 +266,12 @@ static void test_position_alone_decides(void **state) {
 static void test_ranks_share_the_rows(void **state) {
     (void)state;
     enum { T = 50, B = 3, RANKS = 4, BATCHES = 40 };
-    LoaderSettings settings = {.packing = PACKING_DOCUMENTS, .sequence_length = T, .micro_batch = B,
-                               .shuffle = true, .seed = 5, .ranks = RANKS};
+    LoaderSettings settings = {.packing = PACKING_DOCUMENTS,
+                               .sequence_length = T,
+                               .micro_batch = B,
+                               .shuffle = true,
+                               .seed = 5,
+                               .ranks = RANKS};
     LoaderSettings alone = settings;
     alone.ranks = 1;
     int32_t *whole = read_rows(alone, 0, B * RANKS * BATCHES);
@@ -279,10 +293,12 @@ static void test_ranks_share_the_rows(void **state) {
 static void test_wrong_settings(void **state) {
     (void)state;
     Error error;
-    LoaderSettings settings = {.sequence_length = 20, .micro_batch = 2, .shuffle = true, .ranks = 1};
-    assert_fails_with(loader_open(little, &settings, 0, 2, &error), error,
-                      "has 20 tokens, fewer than one sequence of 20 and its last target; use --seq-len "
-                      "19 or less, or more text");
+    LoaderSettings settings = {
+        .sequence_length = 20, .micro_batch = 2, .shuffle = true, .ranks = 1};
+    assert_fails_with(
+        loader_open(little, &settings, 0, 2, &error), error,
+        "has 20 tokens, fewer than one sequence of 20 and its last target; use --seq-len "
+        "19 or less, or more text");
     settings.shuffle = false;
     Loader *loader = open_loader(little, settings, 0);
     assert_int_equal(next(loader).target_count, 19);
@@ -314,7 +330,8 @@ static void test_error_in_background(void **state) {
     fputc(200, file);
     fclose(file);
     Batch batch;
-    Loader *loader = open_loader(broken, (LoaderSettings){.sequence_length = 10, .micro_batch = 2}, 0);
+    Loader *loader =
+        open_loader(broken, (LoaderSettings){.sequence_length = 10, .micro_batch = 2}, 0);
     batch = next(loader);
     batch = next(loader);
     assert_int_equal(batch.tokens[0], 21);
@@ -328,11 +345,12 @@ static void test_error_in_background(void **state) {
 
 static void test_memory_is_counted(void **state) {
     (void)state;
-    Loader *loader = open_loader(dataset, (LoaderSettings){.packing = PACKING_BESTFIT,
-                                                           .sequence_length = 128,
-                                                           .micro_batch = 16}, 0);
+    Loader *loader = open_loader(
+        dataset,
+        (LoaderSettings){.packing = PACKING_BESTFIT, .sequence_length = 128, .micro_batch = 16}, 0);
     size_t batches = 3 * 16 * 128 * 3 * 4;
-    assert_in_range(loader_memory(loader), batches + DOCUMENTS * 4, batches + DOCUMENTS * 4 + 60000);
+    assert_in_range(loader_memory(loader), batches + DOCUMENTS * 4,
+                    batches + DOCUMENTS * 4 + 60000);
     loader_free(loader);
 }
 

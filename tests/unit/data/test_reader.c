@@ -111,7 +111,8 @@ static void test_bytes_are_kept(void **state) {
 
 static void test_json_lines(void **state) {
     (void)state;
-    put_text("a.jsonl", "\xEF\xBB\xBF{\"text\":\"one\"}\n\n  \r\n{\"text\":\"\"}\r\n{\"text\":\"t\\nwo\"}");
+    put_text("a.jsonl",
+             "\xEF\xBB\xBF{\"text\":\"one\"}\n\n  \r\n{\"text\":\"\"}\r\n{\"text\":\"t\\nwo\"}");
     gives("a.jsonl", &plain, "one|t\nwo|");
     gives("a.jsonl", &(ReaderSettings){.split_on = "n"}, "one|t\nwo|");
     refuses("a.jsonl", &(ReaderSettings){.field = "body"}, "a.jsonl:1: there is no field \"body\"");
@@ -231,7 +232,8 @@ static int64_t read_periodic(const char *name, const char *period, int64_t *cut_
         assert_int_equal(piece.begins, at == 0);
         *cut_at_space += piece.text[0] == ' ';
         for (size_t i = 0; i < piece.size; i++, at++)
-            if (piece.text[i] != (uint8_t)period[at % length]) fail_msg("byte %lld differs", (long long)at);
+            if (piece.text[i] != (uint8_t)period[at % length])
+                fail_msg("byte %lld differs", (long long)at);
     }
     assert_int_equal(result, READ_END);
     reader_free(reader);

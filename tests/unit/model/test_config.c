@@ -70,11 +70,11 @@ static void an_unknown_name_lists_the_presets(void **state) {
 static void sizes_that_cannot_be_trained_are_refused(void **state) {
     (void)state;
     Error error;
-#define REFUSED(change, text)                                                                      \
-    do {                                                                                           \
-        ModelConfig config = preset("llama-110m");                                                 \
-        change;                                                                                    \
-        assert_fails_with(model_config_check(&config, &error), error, text);                       \
+#define REFUSED(change, text) \
+    do { \
+        ModelConfig config = preset("llama-110m"); \
+        change; \
+        assert_fails_with(model_config_check(&config, &error), error, text); \
     } while (0)
     REFUSED(config.layers = 0, "layers is 0");
     REFUSED(config.dim = INT64_MAX, "dim is 9223372036854775807");
@@ -161,8 +161,8 @@ static void config_json_has_the_keys_of_old_and_new_readers(void **state) {
     json_decref(json);
 }
 
-#define SIZES                                                                                      \
-    "\"vocab_size\":64,\"hidden_size\":16,\"intermediate_size\":32,\"num_hidden_layers\":2,"       \
+#define SIZES \
+    "\"vocab_size\":64,\"hidden_size\":16,\"intermediate_size\":32,\"num_hidden_layers\":2," \
     "\"num_attention_heads\":4"
 
 static bool parse(ModelConfig *config, const char *text, Error *error) {
