@@ -202,11 +202,11 @@ bool sha256_file(const char *path, char out[SHA256_TEXT], Error *error) {
     if (!file_map(&map, path, error)) return false;
     EVP_MD_CTX *digest = EVP_MD_CTX_new();
     bool done = digest && EVP_DigestInit_ex(digest, EVP_sha256(), NULL) == 1;
-    const size_t stride = 64u << 20; /* dropped as read, so that a large file is not all resident */
+    const size_t stride = 4u << 20; /* dropped as read, so that a large file is not all resident */
     for (size_t start = 0; done && start < map.size; start += stride) {
         size_t count = map.size - start < stride ? map.size - start : stride;
         EVP_DigestUpdate(digest, map.data + start, count);
-        file_map_release(map.data + start, count);
+        file_map_release(map.data, map.size);
     }
     if (done)
         digest_text(digest, out);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/log.h"
 #include "base/threads.h"
 #include "base/units.h"
 #include "cmd/options.h"
@@ -64,7 +65,7 @@ static void print_split(const char *name, int64_t documents, int64_t tokens, int
     puts("");
 }
 
-static bool print_built(const BuildSummary *summary, const char *directory) {
+static bool print_built(const BuildSummary *summary, const char *directory, double fraction) {
     int64_t tokens = summary->tokens[0] + summary->tokens[1];
     int64_t bytes = summary->bytes[0] + summary->bytes[1];
     if (options_json())
@@ -74,6 +75,12 @@ static bool print_built(const BuildSummary *summary, const char *directory) {
             split_summary(summary->documents[1], summary->tokens[1], summary->bytes[1]),
             "bytes_per_token", bytes_per_token(bytes, tokens), "seconds", summary->seconds));
     char time[32];
+    double share = tokens ? (double)summary->tokens[1] / (double)tokens : 0;
+    if (share > 2 * fraction && share > 0.05)
+        log_warning(
+            "%.0f%% of the tokens are held out instead of %.3g%%: the documents are few and "
+            "large, and each is held out whole; --split-on makes smaller ones",
+            100 * share, 100 * fraction);
     print_split("training", summary->documents[0], summary->tokens[0], summary->bytes[0]);
     print_split("validation", summary->documents[1], summary->tokens[1], summary->bytes[1]);
     printf("%s is ready after %s (%.1f MB/s)\n", directory, format_duration(time, summary->seconds),
@@ -97,7 +104,7 @@ static int build(int argc, char **argv) {
         {"val-fraction", OPTION_NUMBER, &settings.validation_fraction, .argument = "F",
          .help = "share of the documents to hold out; 0 for none", .maximum = 0.9},
         {"shard-tokens", OPTION_COUNT, &settings.shard_tokens, .argument = "N",
-         .help = "tokens in each shard", .minimum = 1, .maximum = SHARD_TOKENS_MAX},
+         .help = "tokens in each shard", .minimum = 1000, .maximum = SHARD_TOKENS_MAX},
         {"overwrite", OPTION_FLAG, &settings.overwrite,
          .help = "replace a dataset that is in DIR already"},
         {"threads", OPTION_INTEGER, &threads, .argument = "N", .help = "threads that tokenize",
@@ -123,7 +130,7 @@ static int build(int argc, char **argv) {
         dataset_build(tokenizer, (const char *const *)argv, inputs, &settings, &summary, &error);
     tokenizer_free(tokenizer);
     if (!done) return command_failed(&error);
-    print_built(&summary, settings.directory);
+    print_built(&summary, settings.directory, settings.validation_fraction);
     return EXIT_SUCCESS;
 }
 

@@ -62,9 +62,13 @@ static bool evaluate_data(const LoadedModel *model, const EvalOptions *options, 
                           Error *error) {
     Split split = strcmp(options->split, "train") ? SPLIT_VALIDATION : SPLIT_TRAIN;
     Dataset *dataset = dataset_open(options->data, error);
-    bool done = dataset && check_dataset(model, dataset, error) &&
-                evaluate_dataset(&model->inference, dataset, split, PACKING_STREAM, options->tokens,
-                                 true, result, error);
+    bool done = dataset && check_dataset(model, dataset, error);
+    if (done && !dataset_tokens(dataset, split))
+        done = fail(error, "dataset %s has no %s split; --split chooses the other", options->data,
+                    options->split);
+    if (done)
+        done = evaluate_dataset(&model->inference, dataset, split, PACKING_STREAM, options->tokens,
+                                true, result, error);
     dataset_free(dataset);
     return done;
 }

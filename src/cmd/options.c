@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <yaml.h>
 
 #include "base/log.h"
@@ -11,6 +12,15 @@
 #include "base/units.h"
 
 static bool json_output, quiet_output;
+static const char *config_file;
+
+/* What every command understands, on the command line and in YAML. */
+static Option common[] = {
+    {"json", OPTION_FLAG, &json_output, NULL, "machine-readable result on stdout"},
+    {"quiet", OPTION_FLAG, &quiet_output, NULL, "no progress on stderr"},
+    {"config", OPTION_TEXT, &config_file, "FILE",
+     "read options from a YAML file; the command line wins"},
+    {NULL}};
 
 bool options_json(void) {
     return json_output;
@@ -46,7 +56,7 @@ static size_t edit_distance(const char *a, const char *b) {
 
 const char *nearest_word(const char *word, const char *const *candidates) {
     const char *best = NULL;
-    size_t least = strlen(word) < 5 ? 3 : 4;
+    size_t length = strlen(word), least = length < 3 ? length : length < 5 ? 3 : 4;
     for (; *candidates; candidates++) {
         size_t distance = edit_distance(word, *candidates);
         if (distance < least) least = distance, best = *candidates;
@@ -57,7 +67,7 @@ const char *nearest_word(const char *word, const char *const *candidates) {
 static Option *find_option(Option *options, const char *name, size_t length) {
     for (Option *option = options; option->name; option++)
         if (strlen(option->name) == length && !memcmp(option->name, name, length)) return option;
-    return NULL;
+    return options == common ? NULL : find_option(common, name, length);
 }
 
 bool option_given(const Option *options, const char *name) {
@@ -127,8 +137,8 @@ static bool is_choice(const char *choices, const char *text) {
 bool option_set(Option *option, const char *text, Error *error) {
     option->given = true;
     if (option->kind == OPTION_FLAG) {
-        bool on = !strcmp(text, "true") || !strcmp(text, "yes") || !strcmp(text, "on");
-        if (!on && strcmp(text, "false") && strcmp(text, "no") && strcmp(text, "off"))
+        bool on = !strcasecmp(text, "true") || !strcasecmp(text, "yes") || !strcasecmp(text, "on");
+        if (!on && strcasecmp(text, "false") && strcasecmp(text, "no") && strcasecmp(text, "off"))
             return fail(error, "--%s is on or off; '%s' is neither true nor false", option->name,
                         text);
         memcpy(option->value, &on, sizeof on);
@@ -151,8 +161,8 @@ static bool unknown_option(Option *options, const char *prefix, const char *name
     int count = 0;
     for (Option *option = options; option->name && count < MOST; option++)
         names[count++] = option->name;
-    names[count++] = "help", names[count++] = "config", names[count++] = "json";
-    names[count++] = "quiet", names[count] = NULL;
+    for (Option *option = common; option->name; option++) names[count++] = option->name;
+    names[count++] = "help", names[count] = NULL;
     const char *nearest = nearest_word(name, names);
     if (nearest)
         return fail(error, "unknown option %s%s; did you mean %s%s?", prefix, name, prefix,
@@ -224,25 +234,56 @@ bool options_read_yaml(Option *options, const char *path, Error *error) {
     return done;
 }
 
+/* The length and code of a character above ASCII that YAML does not take as it is (controls, line breaks,
+ * marks); 0 when this is none. */
+static size_t special_character(const unsigned char *text, unsigned *code) {
+    if (text[0] == 0xc2 && text[1] < 0xa0) {
+        *code = text[1];
+        return 2;
+    }
+    if (text[0] != 0xe2 && text[0] != 0xef) return 0;
+    if (!text[1] || !text[2]) return 0;
+    *code = (text[0] & 15u) << 12 | (text[1] & 63u) << 6 | (text[2] & 63u);
+    bool listed = *code == 0x2028 || *code == 0x2029 || *code == 0xfeff || *code >= 0xfffe;
+    return listed ? 3 : 0;
+}
+
 static void write_quoted(FILE *file, const char *text) {
     fputc('"', file);
-    for (; *text; text++) {
-        unsigned char c = (unsigned char)*text;
-        if (c == '"' || c == '\\')
-            fprintf(file, "\\%c", c);
-        else if (c < 32 || c == 127)
-            fprintf(file, "\\x%02x", c);
-        else
-            fputc(c, file);
+    for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
+        unsigned code;
+        size_t length = special_character(c, &code);
+        if (length) {
+            fprintf(file, "\\u%04x", code);
+            c += length - 1;
+        } else if (*c == '"' || *c == '\\') {
+            fprintf(file, "\\%c", *c);
+        } else if (*c < 32 || *c == 127) {
+            fprintf(file, "\\x%02x", *c);
+        } else {
+            fputc(*c, file);
+        }
     }
     fputc('"', file);
+}
+
+/* A number below its own least value stands for "not given". */
+static bool is_unset(const Option *option) {
+    if (option->minimum <= 0) return false;
+    if (option->kind == OPTION_NUMBER || option->kind == OPTION_DURATION)
+        return *(const double *)option->value < option->minimum;
+    bool whole = option->kind == OPTION_INTEGER || option->kind == OPTION_COUNT ||
+                 option->kind == OPTION_BYTES;
+    return whole && (double)*(const int64_t *)option->value < option->minimum;
 }
 
 void options_write_yaml(const Option *options, FILE *file) {
     for (const Option *option = options; option->name; option++) {
         const void *value = option->value;
         fprintf(file, "%s: ", option->name);
-        if (option->kind == OPTION_FLAG) {
+        if (is_unset(option)) {
+            /* an empty value leaves the default */
+        } else if (option->kind == OPTION_FLAG) {
             fputs(*(const bool *)value ? "true" : "false", file);
         } else if (option->kind == OPTION_TEXT || option->kind == OPTION_CHOICE) {
             const char *text = *(const char *const *)value;
@@ -268,7 +309,7 @@ static void print_default(const Option *option) {
         if (*(const char *const *)value) printf(" (%s)", *(const char *const *)value);
         break;
     case OPTION_NUMBER:
-        printf(" (%g)", *(const double *)value);
+        if (*(const double *)value != 0) printf(" (%g)", *(const double *)value);
         break;
     case OPTION_DURATION:
         if (*(const double *)value > 0)
@@ -282,9 +323,7 @@ static void print_default(const Option *option) {
     }
 }
 
-static void print_help(const Command *command, const Option *options) {
-    printf("%s\n\nUsage: %s\n", command->summary, command->usage);
-    printf("\nOptions (default in brackets):\n");
+static void print_options(const Option *options) {
     for (const Option *option = options; option->name; option++) {
         char left[64];
         const char *argument = option->choices ? option->choices : option->argument;
@@ -295,22 +334,21 @@ static void print_help(const Command *command, const Option *options) {
         print_default(option);
         printf("\n");
     }
-    printf("  %-30s%s\n", "--config FILE", "read options from a YAML file; the command line wins");
-    printf("  %-30s%s\n", "--json", "machine-readable result on stdout");
-    printf("  %-30s%s\n", "--quiet", "no progress on stderr");
+}
+
+static void print_help(const Command *command, const Option *options) {
+    printf("%s\n\nUsage: %s\n", command->summary, command->usage);
+    printf("\nOptions (default in brackets):\n");
+    print_options(options);
+    print_options(common);
     if (command->details) printf("\n%s\n", command->details);
 }
 
 /* One "--name", "--name=value" or "--name value"; advances *index over a separate value. */
-static bool parse_word(Option *options, int argc, char **argv, int *index, const char **config,
-                       Error *error) {
+static bool parse_word(Option *options, int argc, char **argv, int *index, Error *error) {
     const char *word = argv[*index] + 2, *equals = strchr(word, '=');
     size_t length = equals ? (size_t)(equals - word) : strlen(word);
     Option *option = find_option(options, word, length);
-    Option global = {.name = "config", .kind = OPTION_TEXT, .value = config};
-    if (length == 4 && !memcmp(word, "json", 4)) return json_output = true;
-    if (length == 5 && !memcmp(word, "quiet", 5)) return quiet_output = true;
-    if (!option && length == 6 && !memcmp(word, "config", 6)) option = &global;
     if (!option && !strncmp(word, "no-", 3) && !equals) {
         option = find_option(options, word + 3, length - 3);
         if (option && option->kind == OPTION_FLAG) return option_set(option, "false", error);
@@ -332,7 +370,6 @@ static bool parse_word(Option *options, int argc, char **argv, int *index, const
 ParseResult options_parse(const Command *command, Option *options, int argc, char **argv,
                           int *positional) {
     Error error;
-    const char *config = NULL;
     bool good = true, only_words = false;
     *positional = 0;
     for (int i = 1; i < argc; i++)
@@ -350,9 +387,9 @@ ParseResult options_parse(const Command *command, Option *options, int argc, cha
         else if (argv[i][1] != '-')
             good = unknown_option(options, "", argv[i], &error);
         else
-            good = parse_word(options, argc, argv, &i, &config, &error);
+            good = parse_word(options, argc, argv, &i, &error);
     }
-    if (good && config) good = options_read_yaml(options, config, &error);
+    if (good && config_file) good = options_read_yaml(options, config_file, &error);
     if (!good) {
         command_misused(command, &error);
         return PARSE_WRONG;

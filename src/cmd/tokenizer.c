@@ -117,7 +117,7 @@ static bool parse_ids(const Bytes *text, Tokens *tokens, Error *error) {
 
 static bool print_text(const Bytes *text, Error *error) {
     if (!options_json()) {
-        fwrite(text->data, 1, text->size, stdout);
+        if (text->size) fwrite(text->data, 1, text->size, stdout);
     } else {
         json_t *root =
             json_pack("{ss%}", "text", text->size ? (const char *)text->data : "", text->size);

@@ -1,4 +1,5 @@
 /* hearth tokenizer train */
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include "cmd/options.h"
 #include "cmd/tokenizer.h"
 #include "data/reader.h"
+#include "text/splitter.h"
 #include "text/trainer.h"
 
 static const Command train_command = {
@@ -68,6 +70,18 @@ static void show_merges(void *context, uint32_t done, uint32_t total) {
     progress_update(progress, done);
 }
 
+/* A word of letters alone is a misspelt name, not an expression that anyone means. */
+static bool check_pattern(const char *pattern, Error *error) {
+    bool plain = true;
+    for (const char *c = pattern; *c; c++)
+        plain = plain && (isalnum((unsigned char)*c) || *c == '_');
+    if (!plain || pattern_expression(pattern) != pattern) return true;
+    return fail(error,
+                "--pattern '%s' is not known: give gpt2, gpt4, nanochat, o200k or a regular "
+                "expression",
+                pattern);
+}
+
 static Tokenizer *train(const TrainOptions *options, char **inputs, int count, int64_t *bytes,
                         Error *error) {
     ReaderSettings settings = {.field = options->field, .split_on = options->split_on};
@@ -79,7 +93,8 @@ static Tokenizer *train(const TrainOptions *options, char **inputs, int count, i
     if (list) special_count = split_list(list, listed, sizeof listed / sizeof *listed);
     specials = listed;
 
-    Trainer *trainer = trainer_open(options->pattern, error);
+    Trainer *trainer =
+        check_pattern(options->pattern, error) ? trainer_open(options->pattern, error) : NULL;
     Reader *reader =
         trainer ? reader_open((const char *const *)inputs, count, &settings, error) : NULL;
     Tokenizer *tokenizer = NULL;

@@ -7,8 +7,10 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "cmd/checkpoint_path.h"
 #include "cmd/train_options.h"
 #include "cmd/verbs.h"
+#include "text/utf8.h"
 #include "train/train.h"
 
 static const Command command = {
@@ -28,6 +30,12 @@ static const Command command = {
         "  hearth train --run-dir runs/first --resume",
 };
 
+/* The path from the root, kept for the life of the process; a name of nothing on disk stays as it is. */
+static const char *absolute_path(const char *path) {
+    const char *absolute = realpath(path, NULL);
+    return absolute ? absolute : path;
+}
+
 static bool is_horizon(const char *name) {
     return !strcmp(name, "steps") || !strcmp(name, "tokens") || !strcmp(name, "tokens-per-param") ||
            !strcmp(name, "flops");
@@ -37,6 +45,12 @@ static bool is_horizon(const char *name) {
  * stands for the one recorded there, whichever way each is put. */
 static bool read_recorded(TrainOptions *options, Error *error) {
     bool horizon = false;
+    const char *typed = NULL; /* --model: it may only say what is recorded */
+    for (Option *option = options->table; option->name; option++)
+        if (option->given && !strcmp(option->name, "model")) {
+            typed = absolute_path(options->model);
+            option->given = false;
+        }
     for (Option *option = options->table; option->name; option++)
         horizon |= is_horizon(option->name) && option->given;
     for (Option *option = options->table; option->name; option++)
@@ -49,7 +63,24 @@ static bool read_recorded(TrainOptions *options, Error *error) {
                                            options->run_directory));
     if (done) done = options_read_yaml(options->table, path, error);
     free(path);
+    if (done && typed && strcmp(typed, options->model) != 0)
+        done = fail(error,
+                    "%s trains the model %s: --model %s needs a run of its own (another --run-dir)",
+                    options->run_directory, options->model, typed);
     return done;
+}
+
+/* YAML holds text, and paths may be any bytes. */
+static bool check_text(const Option *options, Error *error) {
+    for (const Option *option = options; option->name; option++) {
+        if (option->kind != OPTION_TEXT) continue;
+        const char *text = *(const char *const *)option->value;
+        size_t length = text ? strlen(text) : 0;
+        if (text && utf8_valid_prefix((const uint8_t *)text, length) != length)
+            return fail(error, "--%s is not valid UTF-8, so config.yaml could not record it",
+                        option->name);
+    }
+    return true;
 }
 
 /* The text of config.yaml: what belongs to one invocation only is left out. */
@@ -62,6 +93,7 @@ static char *config_text(const TrainOptions *options, Error *error) {
             recorded[count++] = *option;
     char *text = NULL;
     size_t size;
+    if (!check_text(recorded, error)) return NULL;
     FILE *file = open_memstream(&text, &size);
     if (!file) {
         fail_errno(error, "cannot write the configuration");
@@ -135,6 +167,10 @@ static bool run(TrainOptions *options, Error *error) {
     TrainSettings settings;
     TrainResult result;
     Tokenizer *tokenizer = NULL;
+    if (options->init_from && !(options->init_from = checkpoint_path(options->init_from, error)))
+        return false;
+    options->data = absolute_path(options->data); /* a run goes on from wherever it is resumed */
+    options->model = absolute_path(options->model);
     Dataset *dataset = dataset_open(options->data, error);
     bool done = dataset && open_tokenizer(options->data, &tokenizer, error) &&
                 check_tokenizer(dataset, tokenizer, error) &&

@@ -105,7 +105,11 @@ static void read_block(const Tensor *tensor, int64_t first, int64_t count, float
         memcpy(&bits, data + 2 * i, 2);
         values[i] = tensor->type == TENSOR_BF16 ? bf16_to_float(bits) : half_to_float(bits);
     }
-    file_map_release(data, (size_t)count * tensor_type_size(tensor->type));
+}
+
+/* The pages read so far would count as the process's; the kernel maps more of them than were touched. */
+static void release(const Safetensors *file) {
+    file_map_release(file->map.data, file->map.size);
 }
 
 static bool check_shape(const Program *program, const Parameter *parameter, const Tensor *tensor,
@@ -169,6 +173,7 @@ bool parameters_load(const Backend *backend, Executor *executor, const Program *
         for (int64_t first = 0; done && first < elements; first += BLOCK) {
             int64_t count = block_end(first, elements) - first;
             read_block(tensor, first, count, scratch->values);
+            release(file);
             set_block(backend, executor, program, parameter, first, count, scratch);
         }
     }
@@ -253,12 +258,12 @@ void optimizer_tensors_free(Tensor *tensors, int count) {
     for (int i = 0; i < count; i++) free(tensors[i].name);
 }
 
-static void copy_tensor(uint8_t *out, const Tensor *tensor) {
+static void copy_tensor(uint8_t *out, const Tensor *tensor, const Safetensors *file) {
     const uint8_t *data = tensor->data;
     for (size_t first = 0; first < tensor->bytes; first += BLOCK) {
         size_t size = tensor->bytes - first < BLOCK ? tensor->bytes - first : BLOCK;
         memcpy(out + first, data + first, size);
-        file_map_release(data + first, size);
+        release(file);
     }
 }
 
@@ -275,7 +280,7 @@ bool optimizer_load(const Backend *backend, Executor *executor, const Program *p
                         "--optimizer-state that the checkpoint was written with",
                         path, wanted[i].name);
         else
-            copy_tensor((void *)(uintptr_t)wanted[i].data, tensor);
+            copy_tensor((void *)(uintptr_t)wanted[i].data, tensor, file);
     }
     if (count >= 0) optimizer_tensors_free(wanted, count);
     free(wanted);

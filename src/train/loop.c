@@ -60,20 +60,24 @@ static bool run_step(Run *run, StepMetrics *metrics, Error *error) {
     run->step++;
     run->tokens += settings->batch_tokens;
     run->sample = loader_position(run->loader);
+    double flops = step_plan_flops_per_token(&run->plan);
     double seconds = seconds_now() - started, rate = (double)settings->batch_tokens / seconds;
-    *metrics = (StepMetrics){
-        .step = run->step,
-        .tokens = run->tokens,
-        .epoch = (double)run->sample / (double)loader_samples_per_epoch(run->loader),
-        .loss = sums.targets ? sums.loss / (double)sums.targets : NAN,
-        .lr = (double)scalars.learning_rate,
-        .grad_norm = (double)norm,
-        .step_ms = 1e3 * seconds,
-        .tokens_per_s = rate,
-        .mfu = rate * step_plan_flops_per_token(&run->plan) / run->plan.device.matmul_flops,
-        .data_wait_ms = 1e3 * sums.data_wait,
-        .checkpoint_wait_ms = 1e3 * run->checkpoint_wait,
-        .mem_bytes = memory_resident()};
+    /* A step that beats the measured peak shows that something else ran while it was measured. */
+    double *peak = &run->plan.device.matmul_flops;
+    if (rate * flops > *peak) *peak = rate * flops;
+    *metrics =
+        (StepMetrics){.step = run->step,
+                      .tokens = run->tokens,
+                      .epoch = (double)run->sample / (double)loader_samples_per_epoch(run->loader),
+                      .loss = sums.targets ? sums.loss / (double)sums.targets : NAN,
+                      .lr = (double)scalars.learning_rate,
+                      .grad_norm = (double)norm,
+                      .step_ms = 1e3 * seconds,
+                      .tokens_per_s = rate,
+                      .mfu = rate * flops / *peak,
+                      .data_wait_ms = 1e3 * sums.data_wait,
+                      .checkpoint_wait_ms = 1e3 * run->checkpoint_wait,
+                      .mem_bytes = memory_resident()};
     run->checkpoint_wait = 0;
     return true;
 }
@@ -145,12 +149,14 @@ static bool due(int64_t step, int64_t every) {
     return every > 0 && step % every == 0;
 }
 
-/* What follows a step: first the checkpoint, so that nothing after it can lose the run. */
-static bool after_step(Run *run, bool last, double *saved, TrainResult *result, Error *error) {
+/* What follows a step: first the checkpoint, so that nothing after it can lose the run. There is none
+ * while gradients are not finite: what it would push out may be the last good one. */
+static bool after_step(Run *run, bool last, bool sound, double *saved, TrainResult *result,
+                       Error *error) {
     const TrainSettings *settings = run->settings;
     bool timed =
         settings->checkpoint_seconds > 0 && seconds_now() - *saved >= settings->checkpoint_seconds;
-    if ((due(run->step, settings->checkpoint_every) || timed) && !last) {
+    if ((due(run->step, settings->checkpoint_every) || timed) && sound && !last) {
         Error failure;
         save(run, saved, &failure);
     }
@@ -209,7 +215,8 @@ static bool loop(Run *run, TrainResult *result, Error *error) {
         result->loss = metrics.loss;
         result->interrupted = interrupt_requested();
         done = check_finite(run, &metrics, &skips, error) &&
-               after_step(run, run->step == last || result->interrupted, &saved, result, error);
+               after_step(run, run->step == last || result->interrupted, skips == 0, &saved, result,
+                          error);
     }
     result->steps = run->step;
     result->tokens_per_s = speeds_median(&speeds);

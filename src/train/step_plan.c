@@ -36,7 +36,7 @@ static bool write_program(Program *program, const PlanChoice *choice, void *cont
 /* Beside the arena: what is resident now, the loaders' rings of batches (tokens, targets and document
  * starts of int32; evaluation has a loader of its own), and the code that oneDNN writes for its matmuls. */
 static int64_t process_bytes(const TrainSettings *settings, int64_t micro_batch) {
-    enum { GENERATED_CODE = 12 << 20 };
+    enum { GENERATED_CODE = 3 << 20 };
     int64_t loaders = settings->eval_every ? 2 : 1;
     return memory_resident() + GENERATED_CODE +
            loaders * LOADER_RING * 3 * 4 * micro_batch * settings->model.sequence_length;
@@ -60,10 +60,16 @@ bool step_plan_make(StepPlan *plan, const TrainSettings *settings, const Backend
         return false;
     int64_t memory =
         settings->memory ? settings->memory : (int64_t)(0.85 * (double)plan->device.memory);
+    int64_t beside = device ? DRIVER_BYTES : reserved_bytes(settings);
+    if (memory <= beside) {
+        char given[32], process[32];
+        return fail(error, "--memory %s does not hold the process itself, which takes up to %s",
+                    format_bytes(given, memory), format_bytes(process, beside));
+    }
     TrainSettings copy = *settings; /* the callback takes a pointer that is not const */
     PlanRequest request = {.backend = backend,
                            .device = &plan->device,
-                           .memory = memory - (device ? DRIVER_BYTES : reserved_bytes(settings)),
+                           .memory = memory - beside,
                            .rows = settings_rows(settings),
                            .sequence_length = settings->model.sequence_length,
                            .micro_batch = settings->micro_batch,

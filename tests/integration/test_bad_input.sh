@@ -1,5 +1,7 @@
+#!/bin/bash
+# shellcheck disable=SC2086,SC2012,SC2059 # options are split into words on purpose; names here are plain
 # Bad input gets a clear error that names the file, the value or the remedy, and nothing is lost.
-source "$(dirname "$0")/lib.sh"
+source "$(dirname "$0")/lib.sh" "$1"
 cd "$work"
 
 text() { awk -v n="$1" 'BEGIN { srand(3); split("rain wind sea hill bird song cold warm slow deep", w, " ");
@@ -74,10 +76,15 @@ says err "free now"
 
 run 1 train --data data --run-dir r4 $small --sample-every 2 --sample-prompt "$(text 40 | tr '\n' ' ')"
 says err --sample-prompt
-for horizon in "--flops 1e300" "--steps 200M"; do
+for horizon in "--flops 1e30" "--steps 200M"; do
     # shellcheck disable=SC2086 # two words
     run 1 train --data data --run-dir r4 --layers 1 --dim 16 --heads 2 --seq-len 16 --batch-tokens 64 $horizon
 done
+
+run 2 train --data data --run-dir r4 --steps 0
+says err steps
+run 1 tokenizer train --pattern gpt9 --vocab 300 --out t9 good.txt
+says err gpt9
 
 # Options and YAML keys.
 run 2 train --data data --run-dir r5 --micro-bach 4
@@ -133,9 +140,29 @@ run 1 train --run-dir run --resume --steps 8 --rope-theta 500
 says err rope-theta
 run 1 train --run-dir run --resume --steps 8 --window-pattern SL
 says err window-pattern
+run 1 train --run-dir run --resume --steps 8 --model llama-42m
+says err llama-42m
 run 2 train --run-dir run --resume --init-from run
 says err --init-from
 run 0 train --run-dir run --resume --steps 8 --quiet
 [[ -d run/checkpoints/step-00000008 ]] || die "the run did not go on to the new horizon"
+# A run is resumed from wherever, whatever its texts hold; and a run directory has weights to start from.
+run 0 train --data data --run-dir odd-text $small --stop-after 2 --sample-prompt $'a\xc2\x85b\xe2\x80\xa8"\\\x7f'
+(cd / && "$hearth" train --run-dir "$work/odd-text" --resume --quiet) || die "not resumed from another directory"
+[[ -d odd-text/checkpoints/step-00000004 ]] || die "the resumed run did not go on"
+run 1 train --data data --run-dir r7 $small --sample-prompt $'bad\xff'
+says err UTF-8
+run 0 train --data data --run-dir r7 $small --init-from run
+printf 'json: true\nquiet: True\nsteps: 3\n' >global.yaml
+run 0 train --config global.yaml --data data --run-dir r8 --layers 1 --dim 16 --heads 2 --seq-len 16 --batch-tokens 64
+says out '"steps":3'
+
+# A run that diverges keeps its good checkpoints.
+run 1 train --data data --run-dir wild $small --steps 60 --warmup 20 --lr 1e30 --checkpoint-every 1 --keep 2
+says err diverged
+last=$(ls wild/checkpoints | tail -n 1)
+bad=$(grep -m 1 '"event":"skip"' wild/log.jsonl | sed 's/.*"step":\([0-9]*\).*/\1/')
+((10#${last#step-} < bad)) || die "checkpoint $last was written while the gradient was not finite"
+
 run 0 plan --config run/config.yaml
 says out parameters

@@ -1,5 +1,6 @@
+#!/bin/bash
 # A run that is stopped, killed or planned otherwise ends with the same bits as one that was not.
-source "$(dirname "$0")/lib.sh"
+source "$(dirname "$0")/lib.sh" "$1"
 
 make_text() { # some structure to learn, some noise
     awk 'BEGIN { srand(7); split("the a one some every no river house tree night old dark quiet runs sings waits falls near under over", w, " ");
@@ -47,8 +48,8 @@ kills=0
 "$hearth" train --data "$work/data" --run-dir "$work/killed" --layers 2 --dim 32 --heads 2 --seq-len 32 \
     --batch-tokens 256 --micro-batch 4 --steps 60 --seed 3 --eval-every 25 --checkpoint-every 5 --quiet \
     2>/dev/null &
-for attempt in 1 2 3 4; do
-    while ! ls "$work/killed/checkpoints" 2>/dev/null | grep -q '^step-'; do
+for _ in 1 2 3 4; do
+    while ! compgen -G "$work/killed/checkpoints/step-*" >/dev/null; do
         kill -0 $! 2>/dev/null || break
         sleep 0.02
     done

@@ -43,22 +43,31 @@ static int64_t run_hearth(const char *line, const char *out) {
     return usage.ru_maxrss * 1024;
 }
 
-static void check_model(const char *options) {
+static void check_run(const char *line) {
     Error error;
-    char line[1024];
-    const char *out = test_path("result.json"), *run = test_path("run");
-    assert_done(directory_remove(run, &error), error);
-    snprintf(line, sizeof line,
-             "train --json --data %s --run-dir %s --steps 4 --eval-every 2 --sample-every 4 %s",
-             test_path("data"), run, options);
+    const char *out = test_path("result.json");
     double peak = (double)run_hearth(line, out);
     json_t *result = json_read_file(out, 1 << 16, &error);
     assert_done(result, error);
     double planned = json_number_value(json_object_get(result, "planned_bytes"));
     json_decref(result);
-    print_message("%s: planned %.1f MiB, peak %.1f MiB (%+.1f%%)\n", options, planned / 0x1p20,
+    print_message("%.100s: planned %.1f MiB, peak %.1f MiB (%+.1f%%)\n", line, planned / 0x1p20,
                   peak / 0x1p20, 100 * (peak / planned - 1));
     assert_true(peak > 0.95 * planned && peak < 1.05 * planned);
+}
+
+/* A fresh run, and one that reads its checkpoint back. */
+static void check_model(const char *options) {
+    Error error;
+    char line[1024];
+    const char *run = test_path("run");
+    assert_done(directory_remove(run, &error), error);
+    snprintf(line, sizeof line,
+             "train %s --json --data %s --run-dir %s --steps 4 --eval-every 2 --sample-every 4",
+             options, test_path("data"), run);
+    check_run(line);
+    snprintf(line, sizeof line, "train --json --run-dir %s --resume --steps 5", run);
+    check_run(line);
 }
 
 static void test_three_sizes(void **state) {
