@@ -10,8 +10,8 @@ ninja = ninja --quiet -j $(JOBS) -C
 ctest = OMP_WAIT_POLICY=passive ctest --output-on-failure -j $(JOBS) --test-dir
 need = @scripts/install-dependencies.sh
 
-# Tests that run the program itself, measure its memory, or train for minutes under emulation.
-not_under_qemu = ^integration/|^eval/commands|^train/(golden|memory|step)
+# Tests that run the program itself or measure its memory.
+not_under_qemu = ^integration/|^eval/commands|^train/memory
 
 .PHONY: all help demo test one clang sanitize cross debug fuzz format lint docs clean
 
