@@ -125,13 +125,23 @@ static bool set_number(Option *option, const char *text, Error *error) {
     return true;
 }
 
-static bool is_choice(const char *choices, const char *text) {
+/* Where `text` stands in "one|two|three", or -1. */
+static int choice_index(const char *choices, const char *text) {
     size_t length = strlen(text);
-    for (const char *start = choices; length && start; start = strchr(start, '|')) {
-        if (*start == '|') start++;
-        if (!strncmp(start, text, length) && (start[length] == '|' || !start[length])) return true;
+    int index = 0;
+    for (const char *start = choices; length; start++, index++) {
+        if (!strncmp(start, text, length) && (start[length] == '|' || !start[length])) return index;
+        start = strchr(start, '|');
+        if (!start) break;
     }
-    return false;
+    return -1;
+}
+
+int option_choice(const Option *options, const char *name) {
+    for (; options->name; options++)
+        if (!strcmp(options->name, name))
+            return choice_index(options->choices, *(const char *const *)options->value);
+    return -1;
 }
 
 bool option_set(Option *option, const char *text, Error *error) {
@@ -145,7 +155,7 @@ bool option_set(Option *option, const char *text, Error *error) {
         return true;
     }
     if (option->kind == OPTION_TEXT || option->kind == OPTION_CHOICE) {
-        if (option->kind == OPTION_CHOICE && !is_choice(option->choices, text))
+        if (option->kind == OPTION_CHOICE && choice_index(option->choices, text) < 0)
             return fail(error, "--%s '%s' is not known; choose from %s", option->name, text,
                         option->choices);
         const char *copy = copy_string(text, error); /* kept for the life of the process */

@@ -52,6 +52,9 @@ bool options_json(void);
 /* Whether an option was given; `name` must be in the table. */
 bool option_given(const Option *options, const char *name);
 
+/* Where the value of a choice stands in its list, from 0; `name` must be in the table, of that kind. */
+int option_choice(const Option *options, const char *name);
+
 /* Sets one option from text, as YAML and the command line do. */
 bool option_set(Option *option, const char *text, Error *error);
 

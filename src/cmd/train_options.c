@@ -247,17 +247,6 @@ static bool resolve_horizon(TrainOptions *options, TrainSettings *settings, Erro
 
 /* ---- The rest ---- */
 
-static int choice_index(const char *choices, const char *value) {
-    int index = 0;
-    size_t length = strlen(value);
-    for (const char *start = choices;; start++, index++) {
-        if (!strncmp(start, value, length) && (start[length] == '|' || !start[length]))
-            return index;
-        start = strchr(start, '|');
-        if (!start) return -1;
-    }
-}
-
 static void resolve_optimizer(const TrainOptions *options, TrainSettings *settings) {
     settings->adamw = (AdamwSettings){.beta1 = (float)options->beta1,
                                       .beta2 = (float)options->beta2,
@@ -267,7 +256,7 @@ static void resolve_optimizer(const TrainOptions *options, TrainSettings *settin
     int64_t warmup = options->warmup;
     if (warmup < 0) warmup = settings->steps / 20 < 500 ? settings->steps / 20 : 500;
     settings->schedule =
-        (Schedule){.shape = (ScheduleShape)choice_index("cosine|linear|wsd", options->schedule),
+        (Schedule){.shape = (ScheduleShape)option_choice(options->table, "schedule"),
                    .peak = options->lr,
                    .floor = options->lr_floor,
                    .cooldown = options->cooldown,
@@ -298,11 +287,11 @@ bool train_options_resolve(TrainOptions *options, uint32_t vocab, TrainSettings 
         .seed = (uint64_t)options->seed,
         .micro_batch = options->micro_batch,
         .logit_chunk = options->logit_chunk,
-        .recompute = choice_index("auto|none|cheap|mlp|layer", options->recompute) - 1,
-        .optimizer_state = choice_index("auto|fp32|bf16|8bit", options->optimizer_state) - 1,
+        .recompute = option_choice(options->table, "recompute") - 1,
+        .optimizer_state = option_choice(options->table, "optimizer-state") - 1,
         .memory = options->memory,
         .data = options->data,
-        .packing = (Packing)choice_index("stream|documents|bestfit", options->packing),
+        .packing = (Packing)option_choice(options->table, "packing"),
         .document_mask = options->document_mask,
         .run_directory = options->run_directory,
         .init_from = options->init_from,
