@@ -106,16 +106,6 @@ static char *config_text(const TrainOptions *options, Error *error) {
     return NULL;
 }
 
-/* The dataset's own tokenizer; a directory of bare shards has none. */
-static bool open_tokenizer(const char *data, Tokenizer **tokenizer, Error *error) {
-    char *path = path_join(data, "tokenizer.json", error);
-    bool done = path != NULL;
-    *tokenizer = NULL;
-    if (path && path_exists(path)) done = (*tokenizer = tokenizer_open(path, error)) != NULL;
-    free(path);
-    return done;
-}
-
 static bool check_tokenizer(const Dataset *dataset, const Tokenizer *tokenizer, Error *error) {
     char hash[SHA256_TEXT];
     if (!tokenizer || !dataset_tokenizer_hash(dataset)) return true;
@@ -172,7 +162,7 @@ static bool run(TrainOptions *options, Error *error) {
     options->data = absolute_path(options->data); /* a run goes on from wherever it is resumed */
     options->model = absolute_path(options->model);
     Dataset *dataset = dataset_open(options->data, error);
-    bool done = dataset && open_tokenizer(options->data, &tokenizer, error) &&
+    bool done = dataset && tokenizer_open_if_any(options->data, &tokenizer, error) &&
                 check_tokenizer(dataset, tokenizer, error) &&
                 train_options_resolve(options, dataset_vocab_size(dataset), &settings, error) &&
                 check_validation(options, dataset, &settings, error);

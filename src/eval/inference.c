@@ -45,25 +45,15 @@ static bool load_weights(LoadedModel *model, const char *checkpoint, Error *erro
     return done;
 }
 
-static bool check_vocabulary(const LoadedModel *model, const char *path, Error *error) {
+/* Without a tokenizer token ids still work. */
+static bool check_vocabulary(const LoadedModel *model, const char *checkpoint, Error *error) {
+    if (!model->tokenizer) return true;
     long long needed = tokenizer_vocab_size(model->tokenizer), vocab = model->config.vocab;
-    return needed <= vocab ||
-           fail(error,
-                "%s has %lld tokens and the model's vocabulary %lld: it is the tokenizer of "
-                "another model",
-                path, needed, vocab);
-}
-
-/* A checkpoint may lack a tokenizer: then token ids still work. A broken one is an error. */
-static bool open_tokenizer(LoadedModel *model, const char *checkpoint, Error *error) {
-    char *path = path_join(checkpoint, "tokenizer.json", error);
-    bool done = path != NULL;
-    if (path && path_exists(path)) {
-        model->tokenizer = tokenizer_open(path, error);
-        done = model->tokenizer && check_vocabulary(model, path, error);
-    }
-    free(path);
-    return done;
+    return needed <= vocab || fail(error,
+                                   "%s/tokenizer.json has %lld tokens and the model's vocabulary "
+                                   "%lld: it is the tokenizer of "
+                                   "another model",
+                                   checkpoint, needed, vocab);
 }
 
 /* Another T leaves the windows as they were in training. */
@@ -83,8 +73,9 @@ bool model_open(LoadedModel *model, const char *checkpoint, const InferenceSetti
     if (settings->sequence_length) set_sequence_length(&model->config, settings->sequence_length);
     Inference *inference = &model->inference;
     inference->program = &model->program;
-    done = model_config_check(&model->config, error) && open_tokenizer(model, checkpoint, error) &&
-           write_program(model, *settings, error) &&
+    done = model_config_check(&model->config, error) &&
+           tokenizer_open_if_any(checkpoint, &model->tokenizer, error) &&
+           check_vocabulary(model, checkpoint, error) && write_program(model, *settings, error) &&
            (inference->executor = inference->backend->open(&model->program, error)) &&
            model_fill_tables(inference->backend, inference->executor, &model->program,
                              &model->config, error) &&

@@ -47,3 +47,12 @@ Tokenizer *tokenizer_open(const char *path, Error *error) {
     }
     return open_json(path, error);
 }
+
+bool tokenizer_open_if_any(const char *directory, Tokenizer **tokenizer, Error *error) {
+    char *path = path_join(directory, "tokenizer.json", error);
+    bool done = path != NULL;
+    *tokenizer = NULL;
+    if (path && path_exists(path)) done = (*tokenizer = tokenizer_open(path, error)) != NULL;
+    free(path);
+    return done;
+}

@@ -18,6 +18,10 @@ typedef struct Tokenizer Tokenizer;
  * tiktoken rank file (*.tiktoken; name says the pattern: r50k_base, p50k_base, cl100k_base,
  * o200k_base). NULL with an error otherwise. */
 Tokenizer *tokenizer_open(const char *path, Error *error);
+
+/* The tokenizer.json of a dataset or checkpoint, which may have none: then *tokenizer is NULL. A broken
+ * one is an error. */
+bool tokenizer_open_if_any(const char *directory, Tokenizer **tokenizer, Error *error);
 void tokenizer_free(Tokenizer *tokenizer);
 
 /* Writes tokenizer.json and tokenizer_config.json, which transformers' AutoTokenizer reads. */

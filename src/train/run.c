@@ -65,26 +65,28 @@ static bool load_restored(Run *run, const Restored *restored, Error *error) {
     return done;
 }
 
+/* A model's weights mean nothing to another tokenizer's ids. */
+static bool check_same_tokenizer(const Run *run, const char *path, Error *error) {
+    char hash[SHA256_TEXT];
+    Tokenizer *tokenizer;
+    if (!tokenizer_open_if_any(path, &tokenizer, error)) return false;
+    if (!tokenizer) return true;
+    tokenizer_hash(tokenizer, hash);
+    tokenizer_free(tokenizer);
+    return !run->tokenizer || !strcmp(hash, run->tokenizer_hash) ||
+           fail(error,
+                "%s has another tokenizer than the dataset: build the dataset with "
+                "--tokenizer %s/tokenizer.json",
+                path, path);
+}
+
 static bool load_initial(Run *run, const char *path, Error *error) {
     Checkpoint checkpoint;
-    char *file = path_join(path, "tokenizer.json", error);
-    bool done = file != NULL;
-    if (done && path_exists(file)) {
-        char hash[SHA256_TEXT];
-        Tokenizer *tokenizer = tokenizer_open(file, error);
-        done = tokenizer != NULL;
-        if (done) tokenizer_hash(tokenizer, hash);
-        tokenizer_free(tokenizer);
-        if (done && run->tokenizer && strcmp(hash, run->tokenizer_hash) != 0)
-            done = fail(error,
-                        "%s has another tokenizer than the dataset: build the dataset with "
-                        "--tokenizer %s",
-                        path, file);
-    }
-    free(file);
-    if (!done || !checkpoint_open(&checkpoint, path, CHECKPOINT_WEIGHTS, error)) return false;
-    done = parameters_load(run->plan.backend, run->executor, &run->plan.program, &checkpoint.model,
-                           path, error);
+    if (!check_same_tokenizer(run, path, error) ||
+        !checkpoint_open(&checkpoint, path, CHECKPOINT_WEIGHTS, error))
+        return false;
+    bool done = parameters_load(run->plan.backend, run->executor, &run->plan.program,
+                                &checkpoint.model, path, error);
     checkpoint_close(&checkpoint);
     return done;
 }
