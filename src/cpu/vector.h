@@ -109,17 +109,40 @@ static inline vfloat vsqrt(vfloat x) {
 
 /* ---- memory ---- */
 
+/* By instructions: __builtin_convertvector takes halves of a register, or scalars, for these. */
+static inline vuint widen(vhalf x) {
+#if defined(__AVX512F__)
+    return (vuint)_mm512_cvtepu16_epi32((__m256i)x);
+#elif defined(__AVX2__)
+    return (vuint)_mm256_cvtepu16_epi32((__m128i)x);
+#elif defined(__aarch64__)
+    return (vuint)vmovl_u16((uint16x4_t)x);
+#else
+    return __builtin_convertvector(x, vuint);
+#endif
+}
+
+/* Of lanes that fit into 16 bits. */
+static inline vhalf narrow(vuint x) {
+#if defined(__AVX512F__)
+    return (vhalf)_mm512_cvtepi32_epi16((__m512i)x);
+#elif defined(__AVX2__)
+    __m256i packed = _mm256_packus_epi32((__m256i)x, (__m256i)x); /* within each half */
+    return (vhalf)_mm256_castsi256_si128(_mm256_permute4x64_epi64(packed, 0x08));
+#else
+    return __builtin_convertvector(x, vhalf);
+#endif
+}
+
 static inline vfloat bf16_widen(vhalf x) {
-    return (vfloat)(__builtin_convertvector(x, vuint) << 16);
+    return (vfloat)(widen(x) << 16);
 }
 
 /* As bf16_from_float(). Not the instruction vcvtneps2bf16, which flushes subnormal numbers. */
 static inline vhalf bf16_round(vfloat x) {
-    vuint bits = (vuint)x;
-    vuint rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
-    vuint quieted = (bits >> 16) | 0x40u;
-    vuint is_nan = (vuint)((vint)(bits & 0x7fffffffu) > 0x7f800000);
-    return __builtin_convertvector((quieted & is_nan) | (rounded & ~is_nan), vhalf);
+    vuint bits = (vuint)x, upper = bits >> 16;
+    vuint rounded = (bits + 0x7fffu + (upper & 1u)) >> 16, quieted = upper | 0x40u;
+    return narrow((vuint)vselect(x != x, (vfloat)quieted, (vfloat)rounded));
 }
 
 static inline vfloat vload_f32(const float *from) {
