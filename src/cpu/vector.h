@@ -138,8 +138,13 @@ static inline vfloat bf16_widen(vhalf x) {
     return (vfloat)(widen(x) << 16);
 }
 
-/* As bf16_from_float(). Not the instruction vcvtneps2bf16, which flushes subnormal numbers. */
+/* As bf16_from_float(). The instruction for it flushes subnormal numbers, which are rare. */
 static inline vhalf bf16_round(vfloat x) {
+#if defined(__AVX512BF16__)
+    enum { SUBNORMAL = 0x20 };
+    if (__builtin_expect(_mm512_fpclass_ps_mask((__m512)x, SUBNORMAL) == 0, 1))
+        return (vhalf)_mm512_cvtneps_pbh((__m512)x);
+#endif
     vuint bits = (vuint)x, upper = bits >> 16;
     vuint rounded = (bits + 0x7fffu + (upper & 1u)) >> 16, quieted = upper | 0x40u;
     return narrow((vuint)vselect(x != x, (vfloat)quieted, (vfloat)rounded));
