@@ -261,17 +261,35 @@ static inline Storage storage_from_float(float x) {
 
 /* ---- across lanes ---- */
 
-/* Lane i is added to lane i + W/2, and so on with the halves. */
+typedef float Quad __attribute__((vector_size(16)));
+
+static inline Quad quad_sum(Quad a, Quad b) {
+    return a + b;
+}
+
+static inline Quad quad_max(Quad a, Quad b) {
+    typedef int32_t Mask __attribute__((vector_size(16)));
+    Mask greater = a > b;
+    return (Quad)(((Mask)a & greater) | ((Mask)b & ~greater));
+}
+
+/* Lane i with lane i + W/2, and so on with the halves, in whole quarters of a register: compilers
+ * go through memory for single lanes. */
+static inline float fold(vfloat x, Quad (*combine)(Quad, Quad)) {
+    Quad part[W / 4];
+    memcpy(part, &x, sizeof x);
+    for (int half = W / 8; half > 0; half /= 2)
+        for (int i = 0; i < half; i++) part[i] = combine(part[i], part[i + half]);
+    Quad pairs = combine(part[0], __builtin_shufflevector(part[0], part[0], 2, 3, 0, 1));
+    return combine(pairs, __builtin_shufflevector(pairs, pairs, 1, 0, 3, 2))[0];
+}
+
 static inline float vsum(vfloat x) {
-    for (int half = W / 2; half > 0; half /= 2)
-        for (int i = 0; i < half; i++) x[i] += x[i + half];
-    return x[0];
+    return fold(x, quad_sum);
 }
 
 static inline float vlargest(vfloat x) {
-    for (int half = W / 2; half > 0; half /= 2)
-        for (int i = 0; i < half; i++) x[i] = x[i] > x[i + half] ? x[i] : x[i + half];
-    return x[0];
+    return fold(x, quad_max);
 }
 
 /* Lanes of a and b in turn: a0 b0 a1 b1 .. in *low, and the rest in *high. */
