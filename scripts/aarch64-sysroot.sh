@@ -3,7 +3,7 @@
 # qemu. apt works on state of its own there, so the system's packages and lists are left alone.
 # Usage: aarch64-sysroot.sh DIR
 set -euo pipefail
-packages="libc6-dev libdnnl-dev libpcre2-dev libjansson-dev libyaml-dev libssl-dev zlib1g-dev
+packages="libc6-dev libpcre2-dev libjansson-dev libyaml-dev libssl-dev zlib1g-dev
     libzstd-dev liblzma-dev libcmocka-dev libgomp1"
 
 sysroot=$1

@@ -4,7 +4,7 @@
 set -euo pipefail
 
 declare -A groups=(
-    [build]="gcc libc6-dev cmake ninja-build pkg-config libdnnl-dev libpcre2-dev libjansson-dev
+    [build]="gcc libc6-dev cmake ninja-build pkg-config libpcre2-dev libjansson-dev
         libyaml-dev libssl-dev zlib1g-dev libzstd-dev liblzma-dev libcmocka-dev"
     [demo]="bible-kjv"
     [test]="bible-kjv clang-14 libomp-14-dev gcc-aarch64-linux-gnu qemu-user"

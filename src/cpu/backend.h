@@ -1,4 +1,4 @@
-/* The CPU backend: oneDNN's matmuls and the kernels of cpu/kernels.h. */
+/* The CPU backend: runs a program with the kernels of cpu/kernels.h. */
 #ifndef HEARTH_CPU_BACKEND_H
 #define HEARTH_CPU_BACKEND_H
 

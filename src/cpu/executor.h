@@ -3,17 +3,12 @@
 #define HEARTH_CPU_EXECUTOR_H
 
 #include "cpu/kernels.h"
-#include "cpu/matmul.h"
 #include "step/backend.h"
 
 struct Executor {
     const Program *program;
     const CpuKernels *kernels;
     uint8_t *arena;
-    Matmul *
-        *matmuls; /* [operation_count]; NULL where the operation is none. Equal ones are shared. */
-    Matmul **owned; /* each prepared product once */
-    int owned_count;
     double *profile; /* seconds by operation, or NULL */
 };
 
@@ -25,10 +20,6 @@ static inline void *operand_address(const Executor *executor, Operand operand) {
 }
 
 /* Runs operation number `index`. */
-bool run_operation(Executor *executor, int index, const StepScalars *scalars, Error *error);
-
-/* How the product adds, once addresses are known: in place when the addend is where out is. */
-MatmulAddend matmul_addend(const void *out, const void *addend);
-MatmulTypes matmul_types(const Program *program, const Operation *operation);
+void run_operation(Executor *executor, int index, const StepScalars *scalars);
 
 #endif

@@ -44,6 +44,17 @@ typedef struct CpuKernels {
     void (*embedding_backward)(float *dweight, const void *dout, const int32_t *tokens, int64_t N,
                                int64_t C);
 
+    /* out[M,N] = a[M,K] · b[K,N] + addend (NULL: 0); transpose_b: b is stored [N,K]. out and addend are
+     * of the storage type, or fp32 with out_f32; out may be addend. */
+    void (*matmul)(void *out, const void *a, const void *b, const void *addend, void *workspace,
+                   MatmulShape shape, bool out_f32);
+    /* dweight[M,N] += a · b[K,N] with a stored [K,M] (transpose_a): the sum over K tokens. */
+    void (*weight_gradient)(float *dweight, const void *a, const void *b, void *workspace,
+                            MatmulShape shape);
+    /* bytes, for as many threads as thread_count() says now */
+    size_t (*matmul_workspace)(MatmulShape shape);
+    size_t (*weight_gradient_workspace)(MatmulShape shape);
+
     /* rstd[N] = 1/sqrt(mean(x^2) + eps); out[N,C] = x * rstd * weight[C]  (arXiv 1910.07467) */
     void (*rmsnorm_forward)(void *out, float *rstd, const void *x, const void *weight, int64_t N,
                             int64_t C, float eps);

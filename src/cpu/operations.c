@@ -9,24 +9,11 @@ typedef struct Call {
     const CpuKernels *kernels;
     const Operation *operation;
     const StepScalars *scalars;
-    Matmul *matmul;
     void *out[OPERATION_OUTPUTS];
     void *in[OPERATION_INPUTS];
     void *workspace;
-    bool done; /* false: it failed, and error says why */
-    Error *error;
+    bool out_f32; /* the first output is fp32 */
 } Call;
-
-MatmulAddend matmul_addend(const void *out, const void *addend) {
-    return !addend ? ADDEND_NONE : addend == out ? ADDEND_OUT : ADDEND_OTHER;
-}
-
-MatmulTypes matmul_types(const Program *program, const Operation *operation) {
-    const Buffer *buffers = program->buffers;
-    return (MatmulTypes){.out = buffers[operation->outputs[0].buffer].dtype,
-                         .a = buffers[operation->inputs[0].buffer].dtype,
-                         .b = buffers[operation->inputs[1].buffer].dtype};
-}
 
 static void embedding_forward(Call *call) {
     call->kernels->embedding_forward(call->out[0], call->in[0], call->in[1],
@@ -51,8 +38,12 @@ static void rmsnorm_backward(Call *call) {
 }
 
 static void matmul(Call *call) {
-    call->done = matmul_run(call->matmul, call->out[0], call->in[0], call->in[1], call->in[2],
-                            call->workspace, call->error);
+    if (call->operation->matmul.transpose_a)
+        call->kernels->weight_gradient(call->out[0], call->in[0], call->in[1], call->workspace,
+                                       call->operation->matmul);
+    else
+        call->kernels->matmul(call->out[0], call->in[0], call->in[1], call->in[2], call->workspace,
+                              call->operation->matmul, call->out_f32);
 }
 
 static void rope(Call *call) {
@@ -158,19 +149,17 @@ static void (*const runners[OPERATION_KINDS])(Call *call) = {
     [OP_ZERO] = zero,
 };
 
-bool run_operation(Executor *executor, int index, const StepScalars *scalars, Error *error) {
-    const Operation *operation = &executor->program->operations[index];
+void run_operation(Executor *executor, int index, const StepScalars *scalars) {
+    const Program *program = executor->program;
+    const Operation *operation = &program->operations[index];
     Call call = {.kernels = executor->kernels,
                  .operation = operation,
                  .scalars = scalars,
-                 .matmul = executor->matmuls[index],
                  .workspace = operand_address(executor, operation->workspace),
-                 .done = true,
-                 .error = error};
+                 .out_f32 = program->buffers[operation->outputs[0].buffer].dtype == DTYPE_F32};
     for (int i = 0; i < OPERATION_OUTPUTS; i++)
         call.out[i] = operand_address(executor, operation->outputs[i]);
     for (int i = 0; i < OPERATION_INPUTS; i++)
         call.in[i] = operand_address(executor, operation->inputs[i]);
     runners[operation->kind](&call);
-    return call.done;
 }

@@ -68,16 +68,6 @@ static bool same_number(const json_t *state, const char *key, int64_t now, const
                 key, (long long)then, (long long)now, option, (long long)then);
 }
 
-/* oneDNN cuts some products by the number of threads, so that decides the order of additions too. */
-static void warn_of_threads(const json_t *state) {
-    Error error;
-    int64_t then;
-    if (json_get_integer(state, "threads", 1, INT32_MAX, &then, &error) && then != thread_count())
-        log_warning("the run had %lld threads and goes on with %d: its numbers may differ from an "
-                    "unbroken run's in their last bits; --threads %lld would keep them",
-                    (long long)then, thread_count(), (long long)then);
-}
-
 static void warn_of_precision(const json_t *state, Dtype storage) {
     Error error;
     const char *then = json_get_string(state, "precision", &error);
@@ -148,7 +138,6 @@ bool state_restore(Run *run, Restored *restored, Error *error) {
                 (restored->state = json_read_file(path, 1 << 20, error)) &&
                 check_state(run, restored->state, error);
     if (done) {
-        warn_of_threads(restored->state);
         warn_of_precision(restored->state, run->settings->storage);
     }
     if (!done && path) fail_within(error, "cannot resume from %s", restored->path);

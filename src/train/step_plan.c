@@ -34,11 +34,10 @@ static bool write_program(Program *program, const PlanChoice *choice, void *cont
 }
 
 /* Beside the arena: what is resident now, the loaders' rings of batches (tokens, targets and document
- * starts of int32; evaluation has a loader of its own), and the code that oneDNN writes for its matmuls. */
+ * starts of int32; evaluation has a loader of its own). */
 static int64_t process_bytes(const TrainSettings *settings, int64_t micro_batch) {
-    enum { GENERATED_CODE = 3 << 20 };
     int64_t loaders = settings->eval_every ? 2 : 1;
-    return memory_resident() + GENERATED_CODE +
+    return memory_resident() +
            loaders * LOADER_RING * 3 * 4 * micro_batch * settings->model.sequence_length;
 }
 

@@ -7,6 +7,10 @@
 #include "cpu/vector.h"
 
 #define KERNEL_LIST(X) \
+    X(matmul) \
+    X(matmul_workspace) \
+    X(weight_gradient) \
+    X(weight_gradient_workspace) \
     X(embedding_forward) \
     X(embedding_backward) \
     X(rmsnorm_forward) \

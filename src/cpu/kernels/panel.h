@@ -1,0 +1,111 @@
+/* What the matrix products share: a register tile of ROWS x PANEL sums, the packing of B into panels
+ * of PANEL columns, and the units they are made of (dot.h). A panel is [steps][PANEL] units; what lies
+ * behind its last column is never stored, and behind the last number of a sum are zeros. */
+#ifndef HEARTH_CPU_KERNELS_PANEL_H
+#define HEARTH_CPU_KERNELS_PANEL_H
+
+#include "cpu/kernels/dot.h"
+#include "cpu/kernels/instance.h"
+#include "cpu/kernels/transpose.h"
+
+/* As many sums as the registers hold beside the factors, and enough to hide the latency of dot(). */
+#if defined(__AVX512F__) || defined(__aarch64__)
+enum { ROWS = 8 };
+#else
+enum { ROWS = 4 };
+#endif
+enum { VECTORS = 3, PANEL = VECTORS * W, ALONG = W * UNIT /* numbers in a vector of units */ };
+
+#define INLINE static inline __attribute__((always_inline))
+
+static inline int64_t least(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+static inline int64_t divide_up(int64_t a, int64_t b) {
+    return (a + b - 1) / b;
+}
+
+/* ---- the register tile ---- */
+
+/* Unit k of row i is row[i][k * step]. */
+typedef struct Left {
+    const Unit *row[ROWS];
+    int64_t step;
+} Left;
+
+/* sums[i][j] += the products over `steps` units, one after the other: an element has the same bits in
+ * whichever tile it falls. `vectors` is a constant where this is inlined. */
+INLINE void tile_add(vfloat sums[ROWS][VECTORS], const Left *left, const Unit *panel, int vectors,
+                     int64_t steps) {
+    const Unit *row[ROWS];
+    const int64_t step = left->step;
+    for (int i = 0; i < ROWS; i++) row[i] = left->row[i];
+    for (int64_t k = 0; k < steps; k++, panel += PANEL) {
+        vunit right[VECTORS];
+#pragma GCC unroll 3
+        for (int j = 0; j < vectors; j++) memcpy(&right[j], panel + j * W, sizeof right[j]);
+#pragma GCC unroll 8
+        for (int i = 0; i < ROWS; i++) {
+            const vunit one = row[i][k * step] - (vunit){0};
+#pragma GCC unroll 3
+            for (int j = 0; j < vectors; j++) sums[i][j] = dot(sums[i][j], one, right[j]);
+        }
+    }
+}
+
+/* ---- packing ---- */
+
+/* W units that follow each other along a row; zeros behind `count` numbers. */
+static inline vunit load_units_along(const Storage *row, int64_t count) {
+#if DOT_BF16
+    const __mmask32 inside = count >= ALONG ? 0xffffffffu : (1u << count) - 1;
+    return (vunit)_mm512_maskz_loadu_epi16(inside, row);
+#else
+    return (vunit)(count >= W ? vload(row) : vload_part(row, count));
+#endif
+}
+
+/* Units of W columns over UNIT rows, `stride` apart; zeros behind `count` columns and `rows` rows. */
+static inline vunit load_units_down(const Storage *x, int64_t stride, int64_t count, int64_t rows) {
+#if DOT_BF16
+    const __mmask16 inside = count >= W ? 0xffff : (__mmask16)((1u << count) - 1);
+    const __mmask16 second = rows > 1 ? inside : 0;
+    const __m512i low = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(inside, x));
+    const __m512i high = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(second, x + stride));
+    return (vunit)_mm512_or_si512(low, _mm512_slli_epi32(high, 16));
+#else
+    (void)stride, (void)rows;
+    return (vunit)(count >= W ? vload(x) : vload_part(x, count));
+#endif
+}
+
+/* A panel of x[columns][stride], K numbers of each row. Rows behind the last one repeat it. */
+static inline void pack_panel_along(Unit *panel, const Storage *x, int64_t stride, int64_t columns,
+                                    int64_t K) {
+    const int64_t steps = divide_up(K, UNIT);
+    for (int64_t n = 0; n < columns; n += W)
+        for (int64_t k = 0; k < steps; k += W) {
+            vunit units[W];
+#pragma GCC unroll 16
+            for (int i = 0; i < W; i++)
+                units[i] = load_units_along(x + least(n + i, columns - 1) * stride + k * UNIT,
+                                            K - k * UNIT);
+            transpose_units(units);
+#pragma GCC unroll 16
+            for (int i = 0; i < W; i++)
+                if (k + i < steps) memcpy(panel + (k + i) * PANEL + n, &units[i], sizeof units[i]);
+        }
+}
+
+/* A panel of x[K][stride], the first `columns` of each row. */
+static inline void pack_panel_down(Unit *panel, const Storage *x, int64_t stride, int64_t columns,
+                                   int64_t K) {
+    for (int64_t k = 0; k < K; k += UNIT, panel += PANEL, x += UNIT * stride)
+        for (int64_t n = 0; n < columns; n += W) {
+            const vunit units = load_units_down(x + n, stride, columns - n, K - k);
+            memcpy(panel + n, &units, sizeof units);
+        }
+}
+
+#endif

@@ -1,0 +1,165 @@
+/* out[M,N] += A'[M,K] B[K,N], with A stored [K,M]: the gradient of a weight, summed over tokens.
+ *
+ * Both operands are summed down their columns, so both are packed: a chunk of tokens of B by all
+ * threads together, then by each thread a block of A's columns, which stays in the second-level
+ * cache while all panels of B pass. The output, mostly too large for any cache, is touched once a
+ * chunk and asked for before the sums that are added to it. */
+#include <omp.h>
+
+#include "base/threads.h"
+#include "cpu/kernels/panel.h"
+
+enum {
+    CHUNK = 2048, /* tokens at a time */
+    BLOCK = 96,   /* columns of A in a thread's block */
+    SLICE = 32,   /* tokens of B that a thread packs at a time */
+    AHEAD = 16    /* tokens; A's columns lie too far apart for the processor to foresee */
+};
+_Static_assert(BLOCK % ROWS == 0, "a block holds whole tiles");
+
+typedef struct Cut {
+    int64_t chunk, steps; /* tokens, units */
+    int64_t panels;       /* of N */
+    int64_t tiles;        /* of M */
+    int64_t blocks;       /* block i has tiles i * tiles / blocks .. */
+} Cut;
+
+static Cut cut(MatmulShape shape) {
+    const int64_t threads = thread_count(), tiles = divide_up(shape.M, ROWS);
+    const int64_t blocks = divide_up(divide_up(shape.M, BLOCK), threads) * threads;
+    const int64_t chunk = least(shape.K, CHUNK);
+    return (Cut){.chunk = chunk,
+                 .steps = divide_up(chunk, UNIT),
+                 .panels = divide_up(shape.N, PANEL),
+                 .tiles = tiles,
+                 .blocks = least(blocks, tiles)};
+}
+
+static int64_t panel_bytes(const Cut *cut) {
+    return cut->panels * cut->steps * PANEL * (int64_t)sizeof(Unit);
+}
+
+/* Whole vectors of columns are packed, which may be more than the last tile has. */
+static int64_t block_bytes(const Cut *cut) {
+    const int64_t columns = divide_up(divide_up(cut->tiles, cut->blocks) * ROWS, W) * W;
+    return columns * cut->steps * (int64_t)sizeof(Unit);
+}
+
+/* W units of columns c .. to [columns / ROWS][steps][ROWS], at step k. */
+INLINE void store_left(Unit *to, int64_t steps, int64_t k, int64_t c, vunit units) {
+    enum { PIECE = (int)W < (int)ROWS ? (int)W : (int)ROWS };
+    Unit lanes[W];
+    memcpy(lanes, &units, sizeof units);
+    for (int i = 0; i < W; i += PIECE)
+        memcpy(to + ((c + i) / ROWS * steps + k) * ROWS + (c + i) % ROWS, lanes + i,
+               PIECE * sizeof *to);
+}
+
+/* x[tokens][stride], the first `columns` of each row, to [columns / ROWS][steps][ROWS] units. */
+static void pack_left(Unit *to, const Storage *x, int64_t stride, int64_t columns, int64_t tokens) {
+    const int64_t steps = divide_up(tokens, UNIT);
+    for (int64_t k = 0; k < steps; k++, x += UNIT * stride)
+        for (int64_t c = 0; c < columns; c += W) {
+            for (int u = 0; u < UNIT; u++) __builtin_prefetch(x + (AHEAD + u) * stride + c);
+            store_left(to, steps, k, c,
+                       load_units_down(x + c, stride, columns - c, tokens - k * UNIT));
+        }
+}
+
+typedef struct Tile {
+    Left left;
+    const Unit *panel;
+    int64_t steps, rows, columns; /* what of the tile lies inside the output */
+    float *out;
+    int64_t stride;
+} Tile;
+
+INLINE void tile_run(const Tile *tile, int vectors) {
+    vfloat sums[ROWS][VECTORS];
+#pragma GCC unroll 8
+    for (int i = 0; i < ROWS; i++)
+#pragma GCC unroll 3
+        for (int j = 0; j < vectors; j++) {
+            __builtin_prefetch(tile->out + i * tile->stride + j * W, 1);
+            sums[i][j] = splat(0);
+        }
+    tile_add(sums, &tile->left, tile->panel, vectors, tile->steps);
+#pragma GCC unroll 8
+    for (int i = 0; i < ROWS; i++) {
+        if (i >= tile->rows) break;
+#pragma GCC unroll 3
+        for (int j = 0; j < vectors; j++) {
+            float *out = tile->out + i * tile->stride + j * W;
+            const int64_t count = tile->columns - j * W;
+            if (count < W)
+                vstore_f32_part(out, vload_f32_part(out, count) + sums[i][j], count);
+            else
+                vstore_f32(out, vload_f32(out) + sums[i][j]);
+        }
+    }
+}
+
+static void tile_any(const Tile *tile) {
+    const int64_t vectors = divide_up(tile->columns, W);
+    if (vectors == 1) tile_run(tile, 1);
+    if (vectors == 2) tile_run(tile, 2);
+    if (vectors == 3) tile_run(tile, 3);
+}
+
+typedef struct Arguments {
+    float *out;
+    const Storage *a, *b;
+    Unit *panels; /* the chunk of B */
+    MatmulShape shape;
+    Cut cut;
+} Arguments;
+
+/* Tokens from .. of a chunk that begins at `start`. */
+static void pack_slice(const Arguments *args, int64_t start, int64_t from, int64_t tokens) {
+    const int64_t N = args->shape.N, count = least(SLICE, tokens - from);
+    const int64_t size = divide_up(tokens, UNIT) * PANEL;
+    for (int64_t p = 0; p < args->cut.panels; p++)
+        pack_panel_down(args->panels + p * size + from / UNIT * PANEL,
+                        args->b + (start + from) * N + p * PANEL, N, least(PANEL, N - p * PANEL),
+                        count);
+}
+
+static void add_block(const Arguments *args, Unit *left, int64_t block, int64_t start,
+                      int64_t tokens) {
+    const int64_t M = args->shape.M, N = args->shape.N, steps = divide_up(tokens, UNIT);
+    const int64_t from = block * args->cut.tiles / args->cut.blocks;
+    const int64_t to = (block + 1) * args->cut.tiles / args->cut.blocks;
+    pack_left(left, args->a + start * M + from * ROWS, M, least(M, to * ROWS) - from * ROWS,
+              tokens);
+    Tile tile = {.left.step = ROWS, .steps = steps, .stride = N};
+    for (int64_t p = 0; p < args->cut.panels; p++)
+        for (int64_t t = from; t < to; t++) {
+            for (int i = 0; i < ROWS; i++) tile.left.row[i] = left + (t - from) * steps * ROWS + i;
+            tile.panel = args->panels + p * steps * PANEL;
+            tile.rows = M - t * ROWS;
+            tile.columns = least(PANEL, N - p * PANEL);
+            tile.out = args->out + t * ROWS * N + p * PANEL;
+            tile_any(&tile);
+        }
+}
+
+void KERNEL(weight_gradient)(float *out, const void *a, const void *b, void *workspace,
+                             MatmulShape shape) {
+    const Arguments args = {out, a, b, workspace, shape, cut(shape)};
+    char *blocks = (char *)workspace + panel_bytes(&args.cut);
+#pragma omp parallel
+    for (int64_t start = 0; start < shape.K; start += CHUNK) {
+        const int64_t tokens = least(CHUNK, shape.K - start);
+        Unit *left = (Unit *)(blocks + omp_get_thread_num() * block_bytes(&args.cut));
+#pragma omp for schedule(static)
+        for (int64_t from = 0; from < tokens; from += SLICE) pack_slice(&args, start, from, tokens);
+#pragma omp for schedule(dynamic)
+        for (int64_t block = 0; block < args.cut.blocks; block++)
+            add_block(&args, left, block, start, tokens);
+    }
+}
+
+size_t KERNEL(weight_gradient_workspace)(MatmulShape shape) {
+    const Cut sizes = cut(shape);
+    return (size_t)(panel_bytes(&sizes) + thread_count() * block_bytes(&sizes));
+}
