@@ -21,7 +21,7 @@
 typedef struct AdamwArguments {
     float *master;            /* [n] fp32 */
     void *working;            /* [n] storage type; NULL or == master in fp32 recipes */
-    const float *gradient;    /* [n] fp32 */
+    float *gradient;          /* [n] fp32; set to zero for the next step */
     void *moment1, *moment2;  /* [n] in `format` */
     float *absmax1, *absmax2; /* [ceil(n/256)], 8-bit states only */
     int64_t n;

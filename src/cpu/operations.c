@@ -94,11 +94,15 @@ static void gradient_norm(Call *call) {
     *(float *)call->out[0] = (float)(sqrt(squared) * (double)call->scalars->gradient_scale);
 }
 
-/* A gradient that is not finite changes nothing: the weights and moments stay, and the norm tells. */
+/* A gradient that is not finite changes nothing: it is dropped, the weights and moments stay, and the norm
+ * tells. */
 static void adamw(Call *call) {
     const AdamwShape *shape = &call->operation->adamw;
-    float norm = *(const float *)call->in[1], scale = call->scalars->gradient_scale;
-    if (!isfinite(norm)) return;
+    float norm = *(const float *)call->in[0], scale = call->scalars->gradient_scale;
+    if (!isfinite(norm)) {
+        memset(call->out[6], 0, (size_t)shape->n * sizeof(float));
+        return;
+    }
     if (shape->clip_norm > 0 && norm > shape->clip_norm) scale *= shape->clip_norm / (norm + 1e-6f);
     AdamwArguments arguments = {.master = call->out[0],
                                 .working = call->out[1],
@@ -106,7 +110,7 @@ static void adamw(Call *call) {
                                 .moment2 = call->out[3],
                                 .absmax1 = call->out[4],
                                 .absmax2 = call->out[5],
-                                .gradient = call->in[0],
+                                .gradient = call->out[6],
                                 .n = shape->n,
                                 .format = shape->format,
                                 .learning_rate = call->scalars->learning_rate,
@@ -119,15 +123,6 @@ static void adamw(Call *call) {
                                 .seed = call->scalars->seed,
                                 .tensor = shape->tensor};
     call->kernels->adamw(&arguments);
-}
-
-static void zero(Call *call) {
-    enum { BLOCK = 1 << 16 };
-    float *out = call->out[0];
-    int64_t n = call->operation->elements.n;
-#pragma omp parallel for schedule(static)
-    for (int64_t first = 0; first < n; first += BLOCK)
-        memset(out + first, 0, sizeof *out * (size_t)(n - first < BLOCK ? n - first : BLOCK));
 }
 
 static void (*const runners[OPERATION_KINDS])(Call *call) = {
@@ -146,7 +141,6 @@ static void (*const runners[OPERATION_KINDS])(Call *call) = {
     [OP_CROSS_ENTROPY] = cross_entropy,
     [OP_GRADIENT_NORM] = gradient_norm,
     [OP_ADAMW] = adamw,
-    [OP_ZERO] = zero,
 };
 
 void run_operation(Executor *executor, int index, const StepScalars *scalars) {

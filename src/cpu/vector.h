@@ -227,6 +227,24 @@ static inline void vstore(Storage *to, vfloat x) {
 #endif
 }
 
+/* As vstore(), past the caches where the address allows: for what is not read soon. The barrier at
+ * the end of a parallel loop orders it before all that follows. */
+static inline void vstream(Storage *to, vfloat x) {
+#if KERNEL_BF16 && defined(__AVX2__)
+    vhalf rounded = bf16_round(x);
+    if ((uintptr_t)to % sizeof rounded)
+        memcpy(to, &rounded, sizeof rounded);
+    else
+#if defined(__AVX512F__)
+        _mm256_stream_si256((__m256i *)to, (__m256i)rounded);
+#else
+        _mm_stream_si128((__m128i *)to, (__m128i)rounded);
+#endif
+#else
+    vstore(to, x);
+#endif
+}
+
 static inline vfloat vload_part(const Storage *from, int64_t count) {
 #if KERNEL_BF16
     return vload_bf16_part(from, count);

@@ -29,8 +29,8 @@ static void write_adamw(Program *program, int index, const AdamwSettings *settin
         operation->outputs[4] = (Operand){program->absmax1, offset / STATE_BLOCK};
         operation->outputs[5] = (Operand){program->absmax2, offset / STATE_BLOCK};
     }
-    operation->inputs[0] = (Operand){program->gradient, offset};
-    operation->inputs[1] = whole(program->gradient_norm);
+    operation->outputs[6] = (Operand){program->gradient, offset};
+    operation->inputs[0] = whole(program->gradient_norm);
     operation->adamw = (AdamwShape){.n = weight->rows * weight->columns,
                                     .format = settings->state,
                                     .beta1 = settings->beta1,
@@ -53,8 +53,4 @@ void adamw_write_update(Program *program, const AdamwSettings *settings) {
     norm->elements.n = elements;
 
     for (int i = 0; i < program->weight_count; i++) write_adamw(program, i, settings);
-
-    Operation *zero = program_add(program, OP_ZERO, -1);
-    zero->outputs[0] = whole(program->gradient);
-    zero->elements.n = elements;
 }

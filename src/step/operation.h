@@ -24,8 +24,7 @@ typedef enum OperationKind {
     OP_SWIGLU_BACKWARD,    /* dgate_up; dout, gate_up */
     OP_CROSS_ENTROPY,      /* losses, logits -> dlogits; targets */
     OP_GRADIENT_NORM,      /* norm[1]; gradients */
-    OP_ADAMW, /* master, working or none, moment1, moment2, absmax1, absmax2; gradient, norm */
-    OP_ZERO,  /* out */
+    OP_ADAMW, /* master, working or none, moment1, moment2, absmax1, absmax2, gradient -> 0; norm */
     OPERATION_KINDS
 } OperationKind;
 
@@ -69,7 +68,7 @@ typedef struct AdamwShape {
     uint32_t tensor; /* index of the weight, keys its rounding */
 } AdamwShape;
 
-enum { OPERATION_OUTPUTS = 6, OPERATION_INPUTS = 5 };
+enum { OPERATION_OUTPUTS = 7, OPERATION_INPUTS = 5 };
 
 typedef struct Operation {
     OperationKind kind;
@@ -102,7 +101,7 @@ typedef struct Operation {
         AdamwShape adamw;
         struct {
             int64_t n;
-        } elements; /* gradient norm, zero */
+        } elements; /* gradient norm */
     };
 } Operation;
 

@@ -24,7 +24,6 @@ const char *operation_name(OperationKind kind) {
         [OP_CROSS_ENTROPY] = "cross-entropy",
         [OP_GRADIENT_NORM] = "gradient norm",
         [OP_ADAMW] = "adamw",
-        [OP_ZERO] = "zero",
     };
     return names[kind];
 }

@@ -38,7 +38,7 @@ typedef struct Buffer {
 /* The parts of a program that are run by themselves. */
 typedef enum SectionKind {
     SECTION_MICRO_BATCH, /* forward and backward of one micro-batch, gradients added */
-    SECTION_UPDATE,      /* gradient norm, optimizer, gradients zeroed */
+    SECTION_UPDATE,      /* gradient norm; optimizer, which zeroes the gradients */
     SECTION_EVALUATE,    /* forward of one micro-batch: losses */
     SECTION_PREFILL,     /* prefill_tokens tokens into the caches */
     SECTION_DECODE,      /* one token into the caches, logits of the next */

@@ -1,5 +1,6 @@
 /* AdamW (Loshchilov and Hutter, arXiv 1711.05101), with the bias correction of
- * torch.optim.AdamW.
+ * torch.optim.AdamW. Bound by memory, so the gradient is set to zero where it is at hand instead of in
+ * a pass of its own, and the working copy, not read before the next step, goes past the caches.
  *
  * Moments are widened to fp32 a block at a time, used at that precision for the update, and
  * only then rounded back to their format, as in arXiv 2110.02861: a second moment that rounds to
@@ -35,20 +36,21 @@ static Update update_of(const AdamwArguments *a) {
 /* Elements start .. start + count of the parameters; m and v are their moments. */
 static void update_block(const AdamwArguments *a, const Update *u, float *m, float *v,
                          int64_t start, int64_t count) {
-    float *master = a->master + start;
+    float *master = a->master + start, *gradient = a->gradient + start;
     Storage *working = a->working && a->working != a->master ? (Storage *)a->working + start : NULL;
     for (int64_t i = 0; i < count; i += W) {
-        vfloat g = row_load_f32(a->gradient + start, i, count) * splat(u->gradient_scale);
+        vfloat g = row_load_f32(gradient, i, count) * splat(u->gradient_scale);
         vfloat mean = row_load_f32(m, i, count) * splat(u->beta1) + g * splat(u->one_minus_beta1);
         vfloat square =
             row_load_f32(v, i, count) * splat(u->beta2) + g * g * splat(u->one_minus_beta2);
         vfloat root = vsqrt(square) * splat(u->root_correction) + splat(u->epsilon);
         vfloat p = row_load_f32(master, i, count) * splat(u->decay);
         p = p - mean * splat(u->step_size) / root;
+        row_store_f32(gradient, i, count, splat(0));
         row_store_f32(m, i, count, mean);
         row_store_f32(v, i, count, square);
         row_store_f32(master, i, count, p);
-        if (working) row_store(working, i, count, p);
+        if (working) row_stream(working, i, count, p);
     }
 }
 

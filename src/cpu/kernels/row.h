@@ -24,6 +24,14 @@ static inline void row_store(Storage *row, int64_t c, int64_t C, vfloat x) {
         vstore_part(row + c, x, C - c);
 }
 
+/* Past the caches, for what is not read soon. */
+static inline void row_stream(Storage *row, int64_t c, int64_t C, vfloat x) {
+    if (c + W <= C)
+        vstream(row + c, x);
+    else
+        vstore_part(row + c, x, C - c);
+}
+
 static inline vfloat row_load_f32(const float *row, int64_t c, int64_t C) {
     __builtin_prefetch((const char *)(row + c) + AHEAD);
     return c + W <= C ? vload_f32(row + c) : vload_f32_part(row + c, C - c);

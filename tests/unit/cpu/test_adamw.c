@@ -9,6 +9,7 @@ typedef struct Case {
     StateFormat format;
     int64_t n;
     Array start, gradients; /* [n], [STEPS,n] */
+    float *gradient;        /* [n], of the step at hand */
     Array master, working;
     void *moment1, *moment2;
     float *absmax1, *absmax2;
@@ -17,7 +18,7 @@ typedef struct Case {
 static AdamwArguments arguments_of(const Case *c, int64_t step) {
     return (AdamwArguments){.master = c->master.data,
                             .working = c->working.data,
-                            .gradient = (const float *)c->gradients.data + (step - 1) * c->n,
+                            .gradient = c->gradient,
                             .moment1 = c->moment1,
                             .moment2 = c->moment2,
                             .absmax1 = c->absmax1,
@@ -35,6 +36,15 @@ static AdamwArguments arguments_of(const Case *c, int64_t step) {
                             .tensor = 5};
 }
 
+/* One step, which must leave a zero gradient. */
+static void take_step(Case *c, int64_t step) {
+    size_t bytes = (size_t)c->n * sizeof *c->gradient;
+    memcpy(c->gradient, (const float *)c->gradients.data + (step - 1) * c->n, bytes);
+    AdamwArguments arguments = arguments_of(c, step);
+    c->kernels->adamw(&arguments);
+    for (int64_t i = 0; i < c->n; i++) assert_true(c->gradient[i] == 0);
+}
+
 static int64_t blocks_of(int64_t n) {
     return (n + STATE_BLOCK - 1) / STATE_BLOCK;
 }
@@ -50,6 +60,7 @@ static Case make_case(const CpuKernels *kernels, StateFormat format, int64_t n) 
     c.gradients = array_random(DTYPE_F32, STEPS * n, 1);
     for (int64_t i = 0; i < STEPS * n; i += 3) /* gradients of many sizes, and none */
         array_set(&c.gradients, i, c.gradients.exact[i] * (i % 2 ? 1e-5 : i % 5 ? 1e3 : 0));
+    c.gradient = keep((size_t)n * sizeof *c.gradient);
     c.master = array_of(DTYPE_F32, n, 0);
     c.working = array_of(kernels->storage, n, 0);
     c.moment1 = keep(moment_bytes(&c));
@@ -71,10 +82,7 @@ static void reset(Case *c) {
 static uint64_t run(void *context) {
     Case *c = context;
     reset(c);
-    for (int64_t step = 1; step <= STEPS; step++) {
-        AdamwArguments arguments = arguments_of(c, step);
-        c->kernels->adamw(&arguments);
-    }
+    for (int64_t step = 1; step <= STEPS; step++) take_step(c, step);
     uint64_t hash = array_hash(0, &c->master);
     hash = hash_bytes(hash_bytes(hash, c->moment1, moment_bytes(c)), c->moment2, moment_bytes(c));
     hash = hash_bytes(hash, c->absmax1, (size_t)blocks_of(c->n) * sizeof(float));
@@ -193,9 +201,8 @@ static void check_format(const CpuKernels *kernels, StateFormat format, int64_t 
     for (int64_t step = 1; step <= STEPS; step++) {
         widen(&c, &wide);
         memcpy(wide.master.data, c.master.data, array_bytes(&c.master));
-        AdamwArguments narrow_step = arguments_of(&c, step), wide_step = arguments_of(&wide, step);
-        kernels->adamw(&narrow_step);
-        kernels->adamw(&wide_step);
+        take_step(&c, step);
+        take_step(&wide, step);
         assert_memory_equal(c.master.data, wide.master.data, array_bytes(&c.master));
         assert_memory_equal(c.working.data, wide.working.data, array_bytes(&c.working));
         if (format == STATE_BF16) {
