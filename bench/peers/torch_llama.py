@@ -46,13 +46,12 @@ def norm(module, x):
 class Llama(nn.Module):
     """Activations are of `dtype` between the layers too, as hearth's are; parameters are fp32."""
 
-    def __init__(self, layers, dim, heads, ffn, vocab, seq_len, dtype, chunked_loss):
+    def __init__(self, layers, dim, heads, ffn, vocab, seq_len, dtype):
         super().__init__()
         self.embedding = nn.Embedding(vocab, dim)  # and the head: they are tied
         self.layers = nn.ModuleList(Layer(dim, heads, ffn) for _ in range(layers))
         self.norm = nn.RMSNorm(dim, eps=1e-5)
         self.dtype = dtype
-        self.loss_options = nn.LinearCrossEntropyOptions() if chunked_loss else None
         cos, sin = rope_tables(seq_len, dim // heads)
         self.register_buffer("cos", cos.to(dtype), persistent=False)
         self.register_buffer("sin", sin.to(dtype), persistent=False)
@@ -67,6 +66,4 @@ class Llama(nn.Module):
             x = layer(x, self.cos, self.sin)
         x = norm(self.norm, x).flatten(0, 1)
         weight = self.embedding.weight.to(self.dtype)
-        if self.loss_options:
-            return F.linear_cross_entropy(x, weight, targets.flatten(), options=self.loss_options)
         return F.cross_entropy(F.linear(x, weight).float(), targets.flatten())

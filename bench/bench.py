@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+"""Measures hearth and its peers side by side, in one run. `make bench` calls it; see docs/benchmarks.md."""
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+
+import data
+import report
+import steps
+import workloads
+from child import Absent
+from claims import build, loader, startup, threads, tokenizer, windows
+from claims.claim import absent
+from machine import Machine
+from peers.venv import Venv
+from place import ROOT, Place
+from progress import Progress
+
+PEERS = "pytorch-eager pytorch-compile pytorch-plain llm.c nanochat"
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--build", default=ROOT / "build", help="where hearth and bench's programs are built")
+    parser.add_argument("--scratch", default=ROOT / "build-bench", help="venv, data, runs")
+    parser.add_argument("--venv", default="", help="Python environment of the peers; made in scratch if not given")
+    parser.add_argument("--shared", default=ROOT.parent / "shared/data", help="texts and tokenizers")
+    parser.add_argument("--out", default=ROOT / "bench/results", help="where the results go")
+    parser.add_argument("--models", default="", help="MODEL:SEQ_LEN:ROWS ...")
+    parser.add_argument("--peers", default=PEERS, help=f"which of: {PEERS}")
+    parser.add_argument("--llmc", default="", help="checkout of llm.c")
+    parser.add_argument("--nanochat", default="", help="checkout of nanochat")
+    parser.add_argument("--rounds", type=int, default=0, help="rounds of each measurement")
+    parser.add_argument("--parts", default="steps matmuls profile claims", help="what to measure")
+    parser.add_argument("--quick", action="store_true", help="small models and few rounds: under five minutes")
+    options = parser.parse_args()
+    options.rounds = options.rounds or (1 if options.quick else 3)
+    options.models = options.models or (workloads.QUICK if options.quick else workloads.DEFAULT)
+    options.seconds = 2 if options.quick else 5  # of timed steps in a round
+    return options
+
+
+class Bench:
+    def __init__(self, options):
+        self.options, self.rounds = options, options.rounds
+        self.parts = options.parts.split()
+        self.place = Place(options.build, options.scratch, options.shared)
+        self.venv = Venv(options.venv or self.place.scratch / "venv", self.place.log)
+        self.machine = Machine()
+        self.models = workloads.parse(options.models)
+        self.progress = Progress(self.expected())
+        self.report = {"revision": revision(), "settings": f"{options.rounds} rounds of {options.seconds} s",
+                       "results": [], "matmuls": [], "profiles": [], "claims": [], "absent": []}
+
+    def expected(self):
+        """Seconds, from experience on two cores."""
+        each = {"steps": 110 + 70 * self.rounds, "matmuls": 15, "profile": 25}
+        whole = {"claims": 60 + 100 * self.rounds, "steps": 60 * self.rounds}
+        return sum(each.get(part, 0) * len(self.models) + whole.get(part, 0) for part in self.parts)
+
+    def steps(self):
+        self.progress.part("token shards")
+        shards = data.token_shards(self.place)
+        peers = {name: getattr(self.options, name.replace(".", ""), "") for name in self.options.peers.split()}
+        main, gpt2, d12 = steps.implementations(self.place, self.venv, shards, peers)
+        for workload in self.models:
+            self.compare(workload, main, 110 + 70 * self.rounds)
+        for workload, implementations in ((steps.GPT2, gpt2), (steps.D12, d12)):
+            if implementations:
+                self.compare(workload, implementations, 30 * self.rounds)
+
+    def compare(self, workload, implementations, expected):
+        self.progress.part(f"training steps: {workload.title}", expected)
+        results, missing = steps.measure(self.place, workload, implementations, self.rounds, self.options.seconds,
+                                         self.progress, self.machine)
+        self.report["results"] += results
+        self.report["absent"] += missing
+
+    def profile(self):
+        for workload in self.models:
+            self.progress.part(f"profile: {workload.title}", 25)
+            self.report["profiles"].append(self.place.json(
+                self.place.program("profile"), "--json", "--rounds", self.rounds, *workload.options()))
+
+    def matmuls(self):
+        """oneDNN's rates beside those of hearth's profile, shape by shape."""
+        for workload, profile in zip(self.models, self.report["profiles"]):
+            self.progress.part(f"matmuls: {workload.title}", 15)
+            entry = self.machine.measure_matmuls(self.place, workload)
+            rates = {shape_key(row): row["flops_per_s"] for row in profile["matmuls"]}
+            for shape in entry["matmuls"]:
+                shape["hearth_flops_per_s"] = rates.get(shape_key(shape), 0)
+            self.report["matmuls"].append(entry)
+
+    def claims(self):
+        self.progress.part("claims: making a dataset", 60)
+        shards = data.token_shards(self.place)
+        dataset, lines = build.make_dataset(self.place)
+        for name, measure in (("threads", lambda: threads.measure(self.place, shards, self.rounds)),
+                              ("windows", lambda: windows.measure(self.place, shards, self.rounds)),
+                              ("start-up", lambda: startup.measure(self.place, dataset, self.rounds)),
+                              ("data wait", lambda: loader.measure(self.place, shards, self.rounds)),
+                              ("tokenizers", lambda: tokenizer.measure(self.place, self.venv, self.rounds)),
+                              ("data build", lambda: build.measure(self.place, lines, self.rounds))):
+            self.progress.part(f"claims: {name}", 16 * self.rounds)
+            try:
+                self.report["claims"] += measure()
+            except (Absent, RuntimeError) as reason:
+                self.report["claims"].append(absent(name, reason))
+
+    def run(self):
+        for part in ("steps", "profile", "matmuls", "claims"):
+            if part in self.parts:
+                getattr(self, part)()
+        if not self.machine.bf16:
+            self.machine.measure_peak(self.place, self.models[0])
+        path, text = report.write(Path(self.options.out), self.machine, self.report)
+        print(text)
+        self.progress.say(f"written to {path} and .json")
+
+
+def shape_key(row):
+    return row["operation"], row["M"], row["N"], row["K"]
+
+
+def revision():
+    found = subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True, cwd=ROOT)
+    return found.stdout.strip() or "an unknown revision"
+
+
+if __name__ == "__main__":
+    try:
+        Bench(arguments()).run()
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -1,0 +1,63 @@
+"""nanochat's own scripts/base_train.py on the CPU, from a checkout."""
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import data
+from child import Absent, Child
+from place import threads
+
+DEPTH, MICRO_ROWS = 12, 2
+
+
+class Nanochat:
+    """Its model is its own (value embeddings, Muon), so what compares is the share of the peak; hearth beside it
+    trains the llama with the same matrices."""
+
+    name, dtype = "nanochat", "bf16"
+
+    def __init__(self, place, venv, checkout):
+        self.place, self.venv, self.checkout, self.peak_bytes = place, venv, checkout, 0
+
+    def open(self, workload):
+        if not self.checkout:
+            raise Absent("no checkout given (NANOCHAT=PATH)")
+        if not (Path(self.checkout) / "scripts/base_train.py").exists():
+            raise Absent(f"{self.checkout} has no scripts/base_train.py")
+        self.venv.need("numpy", "torch", "rustbpe", "tiktoken", "pyarrow", "wandb", "requests", "filelock", "psutil")
+        self.peak_bytes = 0
+        home = self.place.scratch / "nanochat"
+        self.environment = dict(os.environ, NANOCHAT_BASE_DIR=str(home.resolve()), NANOCHAT_DTYPE="bfloat16",
+                                OMP_NUM_THREADS=str(threads()), CUDA_VISIBLE_DEVICES="", PYTHONUNBUFFERED="1",
+                                TORCHINDUCTOR_CACHE_DIR=str(self.place.scratch / "inductor"))
+        if not (home / "done").exists():
+            home = self.place.directory("nanochat")
+            (home / "text.txt").write_text(data.code())
+            self.place.run(self.venv.python, Path(__file__).with_name("nanochat_inputs.py").resolve(), home / "text.txt",
+                           env=self.environment, cwd=self.checkout)
+            (home / "done").touch()
+        self.command = [self.venv.python, "-m", "scripts.base_train", "--device-type", "cpu", "--depth", DEPTH,
+                        "--max-seq-len", workload.seq_len, "--device-batch-size", MICRO_ROWS, "--window-pattern", "L",
+                        "--total-batch-size", workload.batch_tokens, "--num-iterations", 1000, "--eval-every", -1,
+                        "--core-metric-every", -1, "--sample-every", -1, "--run", "dummy"]
+
+    def measure(self, seconds):
+        times = []
+        with open(self.place.log, "ab") as errors:
+            child = Child(self.command, cwd=self.checkout, env=self.environment, text=True,
+                          stdout=subprocess.PIPE, stderr=errors)
+        for line in child.process.stdout:
+            took = re.search(r"step \d+/\d+ .* dt: ([\d.]+)ms", line)
+            if took:
+                times.append(float(took[1]) / 1e3)
+            if sum(times[2:]) >= seconds:  # the first two compile and settle
+                break
+        child.stop()
+        self.peak_bytes = max(self.peak_bytes, child.peak_bytes)
+        if len(times) < 3:
+            raise Absent(f"it ended early: see {self.place.log}")
+        return times[2:]
+
+    def close(self):
+        return self.peak_bytes

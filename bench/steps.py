@@ -1,0 +1,81 @@
+"""Whole training steps: every implementation in turn, round after round, and the median of each."""
+import statistics
+
+from child import Absent
+from peers.hearth import Hearth, HearthFp32
+from peers.llmc import LlmC
+from peers.nanochat import Nanochat
+from peers.pytorch import PyTorch
+from workloads import Workload
+
+# GPT-2's 124M in llama's form: the same matrices but for the MLP's shape, the same FLOPs
+GPT2 = Workload("llama-110m", 64, 4, vocab=50257, name="llama-124m (GPT-2's sizes)")
+# The matrices of nanochat's d12
+D12 = Workload("llama-110m", 1024, 8, vocab=32768, name="llama-135m (nanochat d12's matrices)",
+               changes=("--heads", 6, "--no-tie-embeddings"))
+
+
+def implementations(place, venv, data, peers):
+    """The pairs of a list of workloads' implementations: for hearth's presets, GPT-2's sizes, nanochat's."""
+    pytorch = [PyTorch(name, place, venv, data)
+               for name in ("pytorch-eager", "pytorch-compile", "pytorch-plain") if name in peers]
+    llmc = [LlmC(place, peers["llm.c"], data)] if "llm.c" in peers else []
+    nanochat = [Nanochat(place, venv, peers["nanochat"])] if "nanochat" in peers else []
+    return ([Hearth(place, data), *pytorch],
+            [Hearth(place, data), HearthFp32(place, data), *llmc] if llmc else [],
+            [Hearth(place, data), *nanochat] if nanochat else [])
+
+
+def plan(place, workload):
+    """hearth's plan of a workload; its exact_flops_per_token count what causal attention needs and no more."""
+    return place.json(place.hearth, "plan", "--json", *workload.options())
+
+
+def measure(place, workload, peers, rounds, seconds, progress, machine):
+    """Returns (results, absent): a row for each implementation, and [implementation, reason]."""
+    planned = plan(place, workload)
+    present, absent = [], []
+    for peer in peers:
+        try:
+            progress.say(f"preparing {peer.name}")
+            peer.open(workload)
+            present.append(peer)
+        except (Absent, RuntimeError) as reason:
+            absent.append([peer.name, workload.title, str(reason)])
+            progress.say(f"{peer.name} is absent: {reason}")
+    times = {id(peer): [] for peer in present}
+    for number in range(rounds):
+        machine.measure_peak(place, workload)
+        for peer in list(present):
+            try:
+                measured = peer.measure(seconds)
+                times[id(peer)] += measured
+                check_parameters(peer, planned)
+            except (Absent, RuntimeError) as reason:
+                absent.append([peer.name, workload.title, str(reason)])
+                present.remove(peer)
+                progress.say(f"{peer.name} is absent: {reason}")
+                continue
+            rate = workload.batch_tokens / statistics.median(measured)
+            progress.say(f"round {number + 1} of {rounds}: {peer.name} {rate:.0f} tokens/s, {len(measured)} steps")
+    return [row(peer, workload, planned, times[id(peer)], machine) for peer in present], absent
+
+
+def check_parameters(peer, planned):
+    """A peer that says how many parameters it has must have hearth's."""
+    count = getattr(peer, "parameters", None)
+    if count is not None and count != planned["parameters"]:
+        raise RuntimeError(f"{peer.name} has {count} parameters, hearth {planned['parameters']}")
+
+
+def row(peer, workload, planned, times, machine):
+    rate = workload.batch_tokens / statistics.median(times)
+    result = {"impl": peer.name, "model": workload.name or workload.model, "seq_len": workload.seq_len,
+              "dtype": peer.dtype, "batch_tokens": workload.batch_tokens, "tokens_per_s": rate,
+              "fraction_of_peak": rate * planned["exact_flops_per_token"] / machine.peak(peer.dtype),
+              "peak_rss_bytes": peer.close(), "steps": len(times),
+              "fastest_tokens_per_s": workload.batch_tokens / min(times),
+              "slowest_tokens_per_s": workload.batch_tokens / max(times)}
+    if hasattr(peer, "spec"):
+        result["micro_rows"] = peer.spec["micro_rows"]
+    return result
