@@ -77,7 +77,7 @@ static bool check_pattern(const char *pattern, Error *error) {
         plain = plain && (isalnum((unsigned char)*c) || *c == '_');
     if (!plain || pattern_expression(pattern) != pattern) return true;
     return fail(error,
-                "--pattern '%s' is not known: give gpt2, gpt4, nanochat, o200k or a regular "
+                "--pattern '%s' is not known: give gpt2, gpt4, cl100k, nanochat, o200k or a regular "
                 "expression",
                 pattern);
 }
@@ -137,7 +137,7 @@ int tokenizer_train(int argc, char **argv) {
         {.name = "pattern",
          .kind = OPTION_TEXT,
          .value = &values.pattern,
-         .argument = "gpt2|gpt4|nanochat|o200k|REGEX",
+         .argument = "gpt2|gpt4|cl100k|nanochat|o200k|REGEX",
          .help = "how text is split before merging"},
         {.name = "out",
          .kind = OPTION_TEXT,

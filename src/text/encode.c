@@ -73,7 +73,8 @@ static const uint32_t *added_at(const Tokenizer *tokenizer, const uint8_t *text,
 /* The first added token at or after *at, which is moved there, or to the end when there is none. */
 static const uint32_t *next_added(const Tokenizer *tokenizer, const uint8_t *text, size_t size,
                                   size_t *at, bool specials) {
-    for (; tokenizer->added_count && *at < size; ++*at) {
+    size_t sought = specials ? tokenizer->added_count : tokenizer->plain_count;
+    for (; sought && *at < size; ++*at) {
         if (!tokenizer->added_begins[text[*at]]) continue;
         const uint32_t *found = added_at(tokenizer, text + *at, size - *at, specials);
         if (found) return found;

@@ -14,17 +14,29 @@ static inline uint64_t pair_of(uint32_t left, uint32_t right) {
     return (uint64_t)left << 32 | right;
 }
 
+/* Most pairs cannot be merged. A filter of so many bits for each place of the table, which is far
+ * larger than the cache, tells nearly all of them without a look at it. */
+enum { FILTER_BITS = 4 };
+
+static inline size_t filter_bit(const MergeTable *table, uint64_t hash) {
+    return hash >> 32 & (FILTER_BITS * (table->mask + 1) - 1);
+}
+
 static bool create(MergeTable *table, size_t count, Error *error) {
     size_t places = 16;
     while (places < 2 * count) places *= 2;
     *table = (MergeTable){.mask = places - 1};
     table->entries = allocate(places, sizeof *table->entries, error);
-    if (table->entries) memset(table->entries, 0xFF, places * sizeof *table->entries);
-    return table->entries != NULL;
+    table->filter = table->entries ? allocate(places * FILTER_BITS / 8, 1, error) : NULL;
+    if (!table->filter) return false;
+    memset(table->entries, 0xFF, places * sizeof *table->entries);
+    return true;
 }
 
 static void insert(MergeTable *table, const MergeEntry *merge) {
-    size_t place = hash_mix(merge->pair) & table->mask;
+    uint64_t hash = hash_mix(merge->pair);
+    size_t place = hash & table->mask, bit = filter_bit(table, hash);
+    table->filter[bit / 8] |= (uint8_t)(1 << bit % 8);
     while (table->entries[place].pair != merge->pair && table->entries[place].pair != UINT64_MAX)
         place = (place + 1) & table->mask;
     if (table->entries[place].pair == UINT64_MAX) table->used++;
@@ -33,10 +45,13 @@ static void insert(MergeTable *table, const MergeEntry *merge) {
 
 static bool grow(MergeTable *table, size_t count, Error *error) {
     MergeTable grown;
-    if (!create(&grown, 2 * count, error)) return false;
+    if (!create(&grown, 2 * count, error)) {
+        merge_table_free(&grown);
+        return false;
+    }
     for (size_t i = 0; i <= table->mask; i++)
         if (table->entries[i].pair != UINT64_MAX) insert(&grown, &table->entries[i]);
-    free(table->entries);
+    merge_table_free(table);
     *table = grown;
     return true;
 }
@@ -59,12 +74,15 @@ bool merge_table_add(MergeTable *table, const Merge *merges, size_t from, size_t
 
 void merge_table_free(MergeTable *table) {
     free(table->entries);
+    free(table->filter);
     *table = (MergeTable){0};
 }
 
 static inline const MergeEntry *find(const MergeTable *table, uint32_t left, uint32_t right) {
-    uint64_t pair = pair_of(left, right);
-    for (size_t place = hash_mix(pair);; place++) {
+    uint64_t pair = pair_of(left, right), hash = hash_mix(pair);
+    size_t bit = filter_bit(table, hash);
+    if (!(table->filter[bit / 8] >> bit % 8 & 1)) return &no_merge;
+    for (size_t place = hash;; place++) {
         const MergeEntry *entry = &table->entries[place & table->mask];
         if (entry->pair == pair) return entry;
         if (entry->pair == UINT64_MAX) return &no_merge;

@@ -22,6 +22,7 @@ typedef struct MergeEntry {
 
 typedef struct MergeTable {
     MergeEntry *entries;
+    uint8_t *filter; /* bits: clear where no pair with that hash is in the table */
     size_t mask, used;
 } MergeTable;
 

@@ -4,23 +4,33 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "text/unicode.h"
 
-/* The published split patterns. gpt2: OpenAI's GPT-2 release; gpt4: cl100k_base; o200k: o200k_base;
- * nanochat: as gpt4, with numbers of at most two digits. */
-static const struct {
-    const char *name, *expression;
-} patterns[] = {
-    {"gpt2", "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"},
-    {"gpt4", "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}"
-             "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"},
-    {"nanochat", "'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}+|\\p{N}{1,2}"
-                 "| ?[^\\s\\p{L}\\p{N}]++[\\r\\n]*|\\s*[\\r\\n]|\\s+(?!\\S)|\\s+"},
+/* The published split patterns. gpt2: OpenAI's GPT-2 release; gpt4: cl100k_base as it was published and as
+ * tokenizer.json files have it; cl100k: as tiktoken has it now, with white space at the end of the text in
+ * one piece; o200k: o200k_base; nanochat: as gpt4, with numbers of at most two digits. */
+static const NamedPattern patterns[] = {
+    {"gpt2", "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+",
+     word_end_gpt2},
+    {"gpt4",
+     "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}"
+     "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+",
+     word_end_gpt4},
+    {"cl100k",
+     "'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}++|\\p{N}{1,3}+"
+     "| ?[^\\s\\p{L}\\p{N}]++[\\r\\n]*+|\\s++$|\\s*[\\r\\n]|\\s+(?!\\S)|\\s",
+     word_end_cl100k},
+    {"nanochat",
+     "'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}+|\\p{N}{1,2}"
+     "| ?[^\\s\\p{L}\\p{N}]++[\\r\\n]*|\\s*[\\r\\n]|\\s+(?!\\S)|\\s+",
+     word_end_nanochat},
     {"o200k",
      "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]*[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]+"
      "(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
      "|[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]+[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]*"
      "(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
-     "|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"},
+     "|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+",
+     word_end_o200k},
 };
 enum { PATTERNS = sizeof patterns / sizeof *patterns };
 
@@ -68,7 +78,7 @@ static pcre2_code *compile(const char *text, Error *error) {
             PCRE2_UCHAR reason[128];
             pcre2_get_error_message(problem, reason, sizeof reason);
             fail(error,
-                 "'%.300s' is neither the name of a split pattern (gpt2, gpt4, nanochat, "
+                 "'%.300s' is neither the name of a split pattern (gpt2, gpt4, cl100k, nanochat, "
                  "o200k) nor a regular expression: %s",
                  text, (const char *)reason);
         }
@@ -77,23 +87,30 @@ static pcre2_code *compile(const char *text, Error *error) {
     return code;
 }
 
+static bool compile_expression(Pattern *pattern, Error *error) {
+    if (!(pattern->code = compile(pattern->text, error))) return false;
+    if (!(pattern->limits = pcre2_match_context_create(NULL)))
+        return fail_memory(error, sizeof(void *));
+    pcre2_set_match_limit(pattern->limits, MATCH_LIMIT);
+    pcre2_set_heap_limit(pattern->limits, HEAP_LIMIT_KIB);
+    return true;
+}
+
 Pattern *pattern_compile(const char *text, Error *error) {
     Pattern *pattern = allocate(1, sizeof *pattern, error);
     if (!pattern) return NULL;
     text = pattern_expression(text);
     for (int i = 0; i < PATTERNS; i++)
-        if (!strcmp(text, patterns[i].expression)) pattern->named = true;
+        if (!strcmp(text, patterns[i].expression)) pattern->named = &patterns[i];
     pattern->text = copy_string(text, error);
-    pattern->code = pattern->text ? compile(text, error) : NULL;
-    pattern->limits = pattern->code ? pcre2_match_context_create(NULL) : NULL;
-    if (!pattern->limits) {
-        if (pattern->code) fail_memory(error, sizeof(void *));
-        pattern_free(pattern);
-        return NULL;
-    }
-    pcre2_set_match_limit(pattern->limits, MATCH_LIMIT);
-    pcre2_set_heap_limit(pattern->limits, HEAP_LIMIT_KIB);
-    return pattern;
+    bool done = pattern->text != NULL;
+    if (pattern->named)
+        unicode_load();
+    else
+        done = done && compile_expression(pattern, error);
+    if (done) return pattern;
+    pattern_free(pattern);
+    return NULL;
 }
 
 void pattern_free(Pattern *pattern) {

@@ -6,10 +6,16 @@
 #include <pcre2.h>
 
 #include "text/splitter.h"
+#include "text/words.h"
+
+typedef struct NamedPattern {
+    const char *name, *expression;
+    WordEnd *word_end;
+} NamedPattern;
 
 struct Pattern {
     char *text;
-    bool named;
+    const NamedPattern *named; /* or NULL: then it is run by PCRE2 */
     pcre2_code *code;
     pcre2_match_context *limits;
 };

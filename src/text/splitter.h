@@ -1,5 +1,5 @@
 /* The splitter: cuts text into the pieces (words, numbers, runs of spaces) that are tokenized one
- * by one, by a regular expression run with PCRE2.
+ * by one, by a regular expression: the named ones as code (words.h), others run with PCRE2.
  *
  * Every byte of the text is in exactly one piece. Text is cut into runs of valid UTF-8 and runs of
  * bytes that are not; a run of the latter is a piece, and the pattern sees each run of the former
@@ -20,7 +20,7 @@ enum { SPLIT_WINDOW = 1 << 20 };
 /* A compiled pattern; immutable, so it may be used from many threads at once. */
 typedef struct Pattern Pattern;
 
-/* `text` is a regular expression or the name of one: gpt2, gpt4, nanochat, o200k. \s and \S mean
+/* `text` is a regular expression or the name of one: gpt2, gpt4, cl100k, nanochat, o200k. \s and \S mean
  * Unicode white space as they do in the peers' engines, and $ the very end of the text. */
 Pattern *pattern_compile(const char *text, Error *error);
 void pattern_free(Pattern *pattern);
@@ -42,7 +42,7 @@ typedef struct Splitter {
     size_t size;
     size_t position;           /* where the next piece starts */
     size_t run_start, run_end; /* the run of valid UTF-8 around it; empty when it is over */
-    void *match;               /* pcre2_match_data */
+    void *match;               /* pcre2_match_data; NULL for a named pattern */
 } Splitter;
 
 typedef enum SplitResult { SPLIT_FAILED, SPLIT_PIECE, SPLIT_END } SplitResult;

@@ -25,7 +25,7 @@ static const struct {
     {"r50k_base", "gpt2", {{"<|endoftext|>", 50256}}},
     {"p50k_base", "gpt2", {{"<|endoftext|>", 50256}}},
     {"cl100k_base",
-     "gpt4",
+     "cl100k",
      {{"<|endoftext|>", 100257},
       {"<|fim_prefix|>", 100258},
       {"<|fim_middle|>", 100259},

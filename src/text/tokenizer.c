@@ -118,12 +118,13 @@ static int longer_first(const void *a, const void *b, void *context) {
 
 static bool collect_added(Tokenizer *tokenizer, Error *error) {
     for (int pass = 0; pass < 2; pass++) {
-        tokenizer->added_count = 0;
+        tokenizer->added_count = tokenizer->plain_count = 0;
         for (uint32_t id = 0; id < tokenizer->vocab_size; id++) {
             if (tokenizer->tokens[id].kind < TOKEN_ADDED) continue;
             if (pass) tokenizer->added[tokenizer->added_count] = id;
             if (pass) tokenizer->added_begins[tokenizer->token_bytes[id][0]] = true;
             tokenizer->added_count++;
+            tokenizer->plain_count += tokenizer->tokens[id].kind == TOKEN_ADDED;
         }
         if (!pass) {
             tokenizer->added = allocate(tokenizer->added_count, sizeof *tokenizer->added, error);

@@ -14,7 +14,7 @@ enum { TRAINER_WORDS_MOST = 1 << 26 };
 
 typedef struct Trainer Trainer;
 
-/* `pattern`: gpt2, gpt4, nanochat, o200k or a regular expression. */
+/* `pattern`: gpt2, gpt4, cl100k, nanochat, o200k or a regular expression. */
 Trainer *trainer_open(const char *pattern, Error *error);
 void trainer_free(Trainer *trainer);
 

@@ -43,8 +43,8 @@ struct Tokenizer {
     bool whole_first;       /* a piece that is a token is that token, whatever the merges say */
     uint32_t byte_ids[256]; /* the token of each byte */
     uint32_t *added;        /* ids that are not TOKEN_TEXT, longest spelling first */
-    size_t added_count;
-    bool added_begins[256]; /* whether a spelling in `added` begins with the byte */
+    size_t added_count, plain_count; /* plain: those that are not special */
+    bool added_begins[256];          /* whether a spelling in `added` begins with the byte */
 };
 
 Tokenizer *tokenizer_new(Error *error);
