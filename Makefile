@@ -13,7 +13,7 @@ need = @scripts/install-dependencies.sh
 # Tests that run the program itself or measure its memory.
 not_under_qemu = ^integration/|^eval/commands|^train/memory
 
-.PHONY: all help demo test one clang sanitize cross debug fuzz format lint docs clean
+.PHONY: all help demo test one clang sanitize cross debug fuzz bench format lint docs clean
 
 all: ## build build/hearth
 	$(need) build
@@ -64,6 +64,11 @@ fuzz: ## run every fuzz target for SECONDS (30)
 	@CC=clang-14 $(configure) -B build-fuzz -DHEARTH_FUZZ=ON -DHEARTH_SANITIZE=address,undefined >/dev/null
 	@$(ninja) build-fuzz fuzz
 	@scripts/fuzz.sh build-fuzz $(SECONDS_EACH)
+
+bench: all ## measure hearth beside its peers (40 minutes; QUICK=1: 5): see docs/benchmarks.md
+	$(need) bench
+	@$(ninja) build bench-programs
+	@python3 bench/bench.py
 
 format: ## lay out the C files as .clang-format says
 	$(need) lint

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """Measures hearth and its peers side by side, in one run. `make bench` calls it; see docs/benchmarks.md."""
+
 import argparse
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +12,7 @@ import report
 import steps
 import workloads
 from child import Absent
-from claims import build, loader, startup, threads, tokenizer, windows
+from claims import build, loader, startup, threads, tokenizer, training, windows
 from claims.claim import absent
 from machine import Machine
 from peers.venv import Venv
@@ -21,21 +23,26 @@ PEERS = "pytorch-eager pytorch-compile pytorch-plain llm.c nanochat"
 
 
 def arguments():
+    """Options, each of which may come from the environment as make passes it: MODELS for --models."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--build", default=ROOT / "build", help="where hearth and bench's programs are built")
-    parser.add_argument("--scratch", default=ROOT / "build-bench", help="venv, data, runs")
-    parser.add_argument("--venv", default="", help="Python environment of the peers; made in scratch if not given")
-    parser.add_argument("--shared", default=ROOT.parent / "shared/data", help="texts and tokenizers")
-    parser.add_argument("--out", default=ROOT / "bench/results", help="where the results go")
-    parser.add_argument("--models", default="", help="MODEL:SEQ_LEN:ROWS ...")
-    parser.add_argument("--peers", default=PEERS, help=f"which of: {PEERS}")
-    parser.add_argument("--llmc", default="", help="checkout of llm.c")
-    parser.add_argument("--nanochat", default="", help="checkout of nanochat")
-    parser.add_argument("--rounds", type=int, default=0, help="rounds of each measurement")
-    parser.add_argument("--parts", default="steps matmuls profile claims", help="what to measure")
-    parser.add_argument("--quick", action="store_true", help="small models and few rounds: under five minutes")
+
+    def option(name, default, text):
+        parser.add_argument(f"--{name}", default=os.environ.get(name.upper()) or default, help=text)
+
+    option("build", ROOT / "build", "where hearth and bench's programs are built")
+    option("scratch", ROOT / "build-bench", "venv, data, runs")
+    option("venv", "", "Python environment of the peers; made in scratch if not given")
+    option("shared", ROOT.parent / "shared/data", "texts and tokenizers")
+    option("out", ROOT / "bench/results", "where the results go")
+    option("models", "", f"MODEL:SEQ_LEN:ROWS ... ({workloads.DEFAULT})")
+    option("peers", PEERS, f"which of: {PEERS}")
+    option("llmc", "", "checkout of llm.c")
+    option("nanochat", "", "checkout of nanochat")
+    option("rounds", "", "rounds of each measurement")
+    option("parts", "steps profile matmuls claims", "what to measure")
+    option("quick", "", "1: small models and one round, under five minutes")
     options = parser.parse_args()
-    options.rounds = options.rounds or (1 if options.quick else 3)
+    options.rounds = int(options.rounds or (1 if options.quick else 3))
     options.models = options.models or (workloads.QUICK if options.quick else workloads.DEFAULT)
     options.seconds = 2 if options.quick else 5  # of timed steps in a round
     return options
@@ -50,38 +57,66 @@ class Bench:
         self.machine = Machine()
         self.models = workloads.parse(options.models)
         self.progress = Progress(self.expected())
-        self.report = {"revision": revision(), "settings": f"{options.rounds} rounds of {options.seconds} s",
-                       "results": [], "matmuls": [], "profiles": [], "claims": [], "absent": []}
+        self.report = {
+            "revision": revision(),
+            "settings": f"{options.rounds} rounds of {options.seconds} s",
+            "results": [],
+            "matmuls": [],
+            "profiles": [],
+            "claims": [],
+            "absent": [],
+        }
 
     def expected(self):
         """Seconds, from experience on two cores."""
         each = {"steps": 110 + 70 * self.rounds, "matmuls": 15, "profile": 25}
-        whole = {"claims": 60 + 100 * self.rounds, "steps": 60 * self.rounds}
+        whole = {"claims": 60 + 100 * self.rounds, "steps": 120 * self.rounds}
         return sum(each.get(part, 0) * len(self.models) + whole.get(part, 0) for part in self.parts)
 
     def steps(self):
         self.progress.part("token shards")
         shards = data.token_shards(self.place)
-        peers = {name: getattr(self.options, name.replace(".", ""), "") for name in self.options.peers.split()}
+        checkouts = {"llm.c": self.options.llmc, "nanochat": self.options.nanochat}
+        peers = {name: checkouts.get(name) for name in self.options.peers.split()}
         main, gpt2, d12 = steps.implementations(self.place, self.venv, shards, peers)
         for workload in self.models:
             self.compare(workload, main, 110 + 70 * self.rounds)
-        for workload, implementations in ((steps.GPT2, gpt2), (steps.D12, d12)):
-            if implementations:
-                self.compare(workload, implementations, 30 * self.rounds)
+        for workload, implementations in (
+            (steps.GPT2, gpt2),
+            (steps.GPT2_CONTEXT, gpt2),
+            (steps.D12, d12),
+        ):
+            if len(implementations) > 1 and not (
+                self.options.quick and workload.batch_tokens > 256
+            ):
+                self.compare(workload, implementations, 40 * self.rounds)
 
     def compare(self, workload, implementations, expected):
         self.progress.part(f"training steps: {workload.title}", expected)
-        results, missing = steps.measure(self.place, workload, implementations, self.rounds, self.options.seconds,
-                                         self.progress, self.machine)
+        results, missing = steps.measure(
+            self.place,
+            workload,
+            implementations,
+            self.rounds,
+            self.options.seconds,
+            self.progress,
+            self.machine,
+        )
         self.report["results"] += results
         self.report["absent"] += missing
 
     def profile(self):
         for workload in self.models:
             self.progress.part(f"profile: {workload.title}", 25)
-            self.report["profiles"].append(self.place.json(
-                self.place.program("profile"), "--json", "--rounds", self.rounds, *workload.options()))
+            self.report["profiles"].append(
+                self.place.json(
+                    self.place.program("profile"),
+                    "--json",
+                    "--rounds",
+                    self.rounds,
+                    *workload.options(),
+                )
+            )
 
     def matmuls(self):
         """oneDNN's rates beside those of hearth's profile, shape by shape."""
@@ -97,12 +132,14 @@ class Bench:
         self.progress.part("claims: making a dataset", 60)
         shards = data.token_shards(self.place)
         dataset, lines = build.make_dataset(self.place)
-        for name, measure in (("threads", lambda: threads.measure(self.place, shards, self.rounds)),
-                              ("windows", lambda: windows.measure(self.place, shards, self.rounds)),
-                              ("start-up", lambda: startup.measure(self.place, dataset, self.rounds)),
-                              ("data wait", lambda: loader.measure(self.place, shards, self.rounds)),
-                              ("tokenizers", lambda: tokenizer.measure(self.place, self.venv, self.rounds)),
-                              ("data build", lambda: build.measure(self.place, lines, self.rounds))):
+        for name, measure in (
+            ("threads", lambda: threads.measure(self.place, shards, self.rounds)),
+            ("windows", lambda: windows.measure(self.place, shards, self.rounds)),
+            ("start-up", lambda: startup.measure(self.place, dataset, self.rounds)),
+            ("data wait", lambda: loader.measure(self.place, shards, self.rounds)),
+            ("tokenizers", lambda: tokenizer.measure(self.place, self.venv, self.rounds)),
+            ("data build", lambda: build.measure(self.place, lines, self.rounds)),
+        ):
             self.progress.part(f"claims: {name}", 16 * self.rounds)
             try:
                 self.report["claims"] += measure()
@@ -110,11 +147,16 @@ class Bench:
                 self.report["claims"].append(absent(name, reason))
 
     def run(self):
+        """Every part that was asked for, in this order: the matmuls stand beside the profile."""
         for part in ("steps", "profile", "matmuls", "claims"):
             if part in self.parts:
                 getattr(self, part)()
         if not self.machine.bf16:
             self.machine.measure_peak(self.place, self.models[0])
+        self.report["claims"] = [
+            *training.claims(self.report["results"], self.report["profiles"]),
+            *self.report["claims"],
+        ]
         path, text = report.write(Path(self.options.out), self.machine, self.report)
         print(text)
         self.progress.say(f"written to {path} and .json")
@@ -125,7 +167,9 @@ def shape_key(row):
 
 
 def revision():
-    found = subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True, cwd=ROOT)
+    found = subprocess.run(
+        ["git", "describe", "--always", "--dirty"], capture_output=True, text=True, cwd=ROOT
+    )
     return found.stdout.strip() or "an unknown revision"
 
 

@@ -1,4 +1,5 @@
 """Child processes whose time, processor time and peak memory are known when they end."""
+
 import os
 import subprocess
 import time
@@ -32,7 +33,9 @@ class Child:
 
     def has_ended(self):
         """Whether it has, leaving its resource usage for wait()."""
-        return os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        return (
+            os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        )
 
 
 def run(command, log, **options):

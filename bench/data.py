@@ -1,4 +1,5 @@
 """What is trained on and tokenized: random token shards, and text."""
+
 import ctypes
 import ctypes.util
 import json
@@ -19,14 +20,18 @@ def token_shards(place):
     if not (directory / "done").exists():
         directory = place.directory("shards")
         for number, name in enumerate(("train_0", "train_1", "val_0")):
-            write_shard(directory / f"{name}.bin", SHARD_TOKENS if number < 2 else 1_000_000, number)
+            write_shard(
+                directory / f"{name}.bin", SHARD_TOKENS if number < 2 else 1_000_000, number
+            )
         (directory / "done").touch()
     return directory
 
 
 def write_shard(path, count, seed):
     tokens = bytearray(random.Random(seed).randbytes(2 * count))
-    tokens[1::2] = tokens[1::2].translate(bytes(byte % 125 for byte in range(256)))  # 125 * 256 = 32000
+    tokens[1::2] = tokens[1::2].translate(
+        bytes(byte % 125 for byte in range(256))
+    )  # 125 * 256 = 32000
     tokens[0:2] = struct.pack("<H", 31999)
     with open(path, "wb") as file:
         file.write(struct.pack("<256i", 20240520, 1, count, *[0] * 253))
@@ -55,7 +60,9 @@ def multilingual(place, limit=TEXT_BYTES):
 
 def zip_texts(path):
     with zipfile.ZipFile(path) as archive:
-        members = [archive.read(name) for name in sorted(archive.namelist()) if name.endswith(".txt")]
+        members = [
+            archive.read(name) for name in sorted(archive.namelist()) if name.endswith(".txt")
+        ]
     return [member.decode(errors="ignore") for member in members]
 
 
@@ -71,7 +78,9 @@ def joined(paths, limit):
 
 def write_json_lines(path, text, characters=4000):
     """Documents of so many characters, a JSON object a line, compressed by zstd."""
-    lines = (json.dumps({"text": text[i : i + characters]}) for i in range(0, len(text), characters))
+    lines = (
+        json.dumps({"text": text[i : i + characters]}) for i in range(0, len(text), characters)
+    )
     path.write_bytes(compress("\n".join(lines).encode()))
 
 
@@ -82,6 +91,13 @@ def compress(data):
     library = ctypes.CDLL(name)
     library.ZSTD_compressBound.restype = library.ZSTD_compress.restype = ctypes.c_size_t
     library.ZSTD_compressBound.argtypes = [ctypes.c_size_t]
-    library.ZSTD_compress.argtypes = [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_int]
+    library.ZSTD_compress.argtypes = [
+        ctypes.c_char_p,
+        ctypes.c_size_t,
+        ctypes.c_char_p,
+        ctypes.c_size_t,
+        ctypes.c_int,
+    ]
     out = ctypes.create_string_buffer(library.ZSTD_compressBound(len(data)))
-    return out.raw[: library.ZSTD_compress(out, len(out), data, len(data), 3)]
+    size = library.ZSTD_compress(out, len(out), data, len(data), 3)
+    return out.raw[:size]

@@ -1,4 +1,5 @@
 """Where things are: the built programs, scratch, inputs."""
+
 import json
 import os
 import shutil

@@ -1,4 +1,5 @@
 """Progress on stderr, with the time that is left."""
+
 import sys
 import time
 
@@ -13,7 +14,11 @@ class Progress:
         elapsed = time.perf_counter() - self.started
         pace = elapsed / self.done if self.done > 60 else 1
         left = max(0, self.total - self.done) * pace
-        print(f"[{elapsed / 60:5.1f} min, about {left / 60:.0f} left] {text}", file=sys.stderr, flush=True)
+        print(
+            f"[{elapsed / 60:5.1f} min, about {left / 60:.0f} left] {text}",
+            file=sys.stderr,
+            flush=True,
+        )
         self.done += expected
 
     def say(self, text):

@@ -1,8 +1,9 @@
 """The results as JSON and as Markdown."""
+
 import json
 from datetime import date
 
-PYTORCH = ("pytorch-eager", "pytorch-compile", "pytorch-plain")
+from claims.training import by_workload
 
 
 def write(directory, machine, report):
@@ -17,12 +18,17 @@ def write(directory, machine, report):
 
 
 def markdown(report):
-    parts = [f"# {report['machine']['cpu']}, {report['machine']['threads']} threads, {report['date']}",
-             f"`make bench` at {report['revision']}: {report['settings']}. All in one run, implementations in turn, "
-             "medians; a ratio compares what stands in this file only.",
-             machine_table(report["machine"]), steps_table(report["results"]), summary(report["results"]),
-             *map(matmul_table, report["matmuls"]), *map(profile_table, report["profiles"]),
-             claims_table(report["claims"]), absent_list(report["absent"])]
+    parts = [
+        f"# {report['machine']['cpu']}, {report['machine']['threads']} threads, {report['date']}",
+        f"`make bench` at {report['revision']}: {report['settings']}. All in one run, implementations in turn, "
+        "medians; a ratio compares what stands in this file only.",
+        machine_table(report["machine"]),
+        steps_table(report["results"]),
+        claims_table(report["claims"]),
+        *map(matmul_table, report["matmuls"]),
+        *map(profile_table, report["profiles"]),
+        absent_list(report["absent"]),
+    ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -32,51 +38,66 @@ def table(header, rows):
 
 
 def machine_table(machine):
-    tera = {"bf16_flops_per_s": "bf16 dot products, peak", "fp32_flops_per_s": "fp32 dot products, peak"}
-    giga = {"read_bytes_per_s": "memory, reading", "copy_bytes_per_s": "memory, copying (read + written)"}
-    rows = [(name, f"{machine[key] / 1e12:.3f} TFLOP/s") for key, name in tera.items() if key in machine]
-    rows += [(name, f"{machine[key] / 1e9:.0f} GB/s") for key, name in giga.items() if key in machine]
-    rows += [("memory installed", f"{machine['memory_bytes'] / 2**30:.1f} GiB"),
-             ("vector units", " ".join(machine["vector_units"])), ("transparent huge pages", machine["huge_pages"]),
-             *((name, machine[name]) for name in ("kernel", "libc", "compiler"))]
+    tera = {
+        "bf16_flops_per_s": "bf16 dot products, peak",
+        "fp32_flops_per_s": "fp32 dot products, peak",
+    }
+    giga = {
+        "read_bytes_per_s": "memory, reading",
+        "copy_bytes_per_s": "memory, copying (read + written)",
+    }
+    rows = [
+        (name, f"{machine[key] / 1e12:.3f} TFLOP/s") for key, name in tera.items() if key in machine
+    ]
+    rows += [
+        (name, f"{machine[key] / 1e9:.0f} GB/s") for key, name in giga.items() if key in machine
+    ]
+    rows += [
+        ("memory installed", f"{machine['memory_bytes'] / 2**30:.1f} GiB"),
+        ("vector units", " ".join(machine["vector_units"])),
+        ("transparent huge pages", machine["huge_pages"]),
+        *((name, machine[name]) for name in ("kernel", "libc", "compiler")),
+    ]
     return "## Machine\n\n" + table(["", ""], rows)
-
-
-def groups(results):
-    """The results of each workload, in order."""
-    found = {}
-    for result in results:
-        found.setdefault((result["model"], result["seq_len"], result["batch_tokens"]), []).append(result)
-    return found
 
 
 def steps_table(results):
     rows = []
-    for (model, seq_len, batch), group in groups(results).items():
+    for (model, seq_len, batch), group in by_workload(results).items():
         ours = group[0]
         for result in group:
             memory = ours["peak_rss_bytes"] / result["peak_rss_bytes"]
-            rows.append((f"{model}, T = {seq_len}, {batch} tokens a step", result["impl"], result["dtype"],
-                         f"{result['tokens_per_s']:.0f}", f"{100 * result['fraction_of_peak']:.1f}%",
-                         f"{result['peak_rss_bytes'] / 2**20:.0f}",
-                         "" if result is ours else f"{ours['tokens_per_s'] / result['tokens_per_s']:.2f}×",
-                         "" if result is ours else f"{memory:.2f}×"))
-    return ("## Training steps\n\nForward, backward, clipping, AdamW and data. The share of the peak counts the FLOPs that "
-            "the model needs, attention causal and exact, for every implementation.\n\n" +
-            table(["", "", "", "tokens/s", "of peak", "peak MiB", "hearth's speed to it", "hearth's memory to it"], rows))
-
-
-def summary(results):
-    """hearth beside the best PyTorch of each workload."""
-    lines = []
-    for (model, seq_len, _), group in groups(results).items():
-        peers = [result for result in group if result["impl"] in PYTORCH]
-        if peers:
-            best = max(peers, key=lambda result: result["tokens_per_s"])
-            lines.append(f"- {model}, T = {seq_len}: {group[0]['tokens_per_s'] / best['tokens_per_s']:.2f}× the tokens/s "
-                         f"and {group[0]['peak_rss_bytes'] / best['peak_rss_bytes']:.2f}× the memory of the best PyTorch "
-                         f"({best['impl']}, micro-batches of {best['micro_rows']} rows)")
-    return "hearth beside the best PyTorch:\n\n" + "\n".join(lines) if lines else ""
+            rows.append(
+                (
+                    f"{model}, T = {seq_len}, {batch} tokens a step",
+                    result["impl"],
+                    result["dtype"],
+                    f"{result['tokens_per_s']:.0f}",
+                    f"{100 * result['fraction_of_peak']:.1f}%",
+                    f"{result['peak_rss_bytes'] / 2**20:.0f}",
+                    ""
+                    if result is ours
+                    else f"{ours['tokens_per_s'] / result['tokens_per_s']:.2f}×",
+                    "" if result is ours else f"{memory:.2f}×",
+                )
+            )
+    return (
+        "## Training steps\n\nForward, backward, clipping, AdamW and data. The share of the peak counts the FLOPs that "
+        "the model needs, attention causal and exact, for every implementation.\n\n"
+        + table(
+            [
+                "",
+                "",
+                "",
+                "tokens/s",
+                "of peak",
+                "peak MiB",
+                "hearth's speed to it",
+                "hearth's memory to it",
+            ],
+            rows,
+        )
+    )
 
 
 def matmul_table(entry):
@@ -84,31 +105,53 @@ def matmul_table(entry):
     rows, weights = [], {"plain": 0, "packed": 0, "hearth": 0}
     for shape in entry["matmuls"]:
         work = 2 * shape["M"] * shape["N"] * shape["K"] * shape["count"]
-        rates = {"plain": shape["plain_flops_per_s"], "packed": shape["packed_flops_per_s"],
-                 "hearth": shape["hearth_flops_per_s"]}
+        rates = {
+            "plain": shape["plain_flops_per_s"],
+            "packed": shape["packed_flops_per_s"],
+            "hearth": shape["hearth_flops_per_s"],
+        }
         for name, rate in rates.items():
             weights[name] += work / rate if rate else float("inf")
-        rows.append((f"{shape['operation'].removeprefix('matmul ')} {shape['M']} × {shape['N']} × {shape['K']}",
-                     *(f"{rate / 1e9:.0f}" for rate in rates.values())))
+        rows.append(
+            (
+                f"{shape['operation'].removeprefix('matmul ')} {shape['M']} × {shape['N']} × {shape['K']}",
+                *(f"{rate / 1e9:.0f}" for rate in rates.values()),
+            )
+        )
     title = f"## Matmuls of {entry['model']}, T = {entry['seq_len']}\n\n"
     if not rows:
         return title + f"oneDNN is absent: {entry['absent']}"
     total = sum(2 * s["M"] * s["N"] * s["K"] * s["count"] for s in entry["matmuls"])
-    rows.append(("all, weighted", *(f"{total / weights[name] / 1e9:.0f}" for name in ("plain", "packed", "hearth"))))
-    return title + "GFLOP/s. oneDNN alone, its operands plain or packed beforehand; hearth's inside the step.\n\n" + table(
-        ["", "oneDNN plain", "oneDNN packed", "hearth"], rows)
+    rows.append(
+        (
+            "all, weighted",
+            *(f"{total / weights[name] / 1e9:.0f}" for name in ("plain", "packed", "hearth")),
+        )
+    )
+    return (
+        title
+        + "GFLOP/s. oneDNN alone, its operands plain or packed beforehand; hearth's inside the step.\n\n"
+        + table(["", "oneDNN plain", "oneDNN packed", "hearth"], rows)
+    )
 
 
 def profile_table(profile):
     rows = []
     for row in profile["operations"]:
-        rate = (f"{row['flops_per_s'] / 1e9:.0f} GFLOP/s" if "flops_per_s" in row
-                else f"{row['bytes_per_s'] / 1e9:.1f} GB/s")
-        rows.append((row["operation"], f"{1e3 * row['seconds']:.1f}", f"{100 * row['share']:.1f}%", rate))
-    return (f"## Where hearth's step goes: {profile['model']}, T = {profile['seq_len']}, "
-            f"{profile['batch_tokens']} tokens\n\n{1e3 * profile['seconds']:.0f} ms, "
-            f"{100 * profile['outside_share']:.1f}% of it outside matmuls and attention.\n\n" +
-            table(["", "ms", "share", "rate"], rows))
+        rate = (
+            f"{row['flops_per_s'] / 1e9:.0f} GFLOP/s"
+            if "flops_per_s" in row
+            else f"{row['bytes_per_s'] / 1e9:.1f} GB/s"
+        )
+        rows.append(
+            (row["operation"], f"{1e3 * row['seconds']:.1f}", f"{100 * row['share']:.1f}%", rate)
+        )
+    return (
+        f"## Where hearth's step goes: {profile['model']}, T = {profile['seq_len']}, "
+        f"{profile['batch_tokens']} tokens\n\n{1e3 * profile['seconds']:.0f} ms, "
+        f"{100 * profile['outside_share']:.1f}% of it outside matmuls and attention.\n\n"
+        + table(["", "ms", "share", "rate"], rows)
+    )
 
 
 def claims_table(claims):

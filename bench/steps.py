@@ -1,4 +1,5 @@
 """Whole training steps: every implementation in turn, round after round, and the median of each."""
+
 import statistics
 
 from child import Absent
@@ -8,22 +9,36 @@ from peers.nanochat import Nanochat
 from peers.pytorch import PyTorch
 from workloads import Workload
 
-# GPT-2's 124M in llama's form: the same matrices but for the MLP's shape, the same FLOPs
-GPT2 = Workload("llama-110m", 64, 4, vocab=50257, name="llama-124m (GPT-2's sizes)")
+# GPT-2's 124M in llama's form: the same matrices but for the MLP's shape, the same FLOPs. First the batch that
+# llm.c is set to, then a whole context.
+GPT2_NAME = "llama-124m (GPT-2's sizes)"
+GPT2 = Workload("llama-110m", 64, 4, vocab=50257, name=GPT2_NAME)
+GPT2_CONTEXT = Workload("llama-110m", 1024, 1, vocab=50257, name=GPT2_NAME)
 # The matrices of nanochat's d12
-D12 = Workload("llama-110m", 1024, 8, vocab=32768, name="llama-135m (nanochat d12's matrices)",
-               changes=("--heads", 6, "--no-tie-embeddings"))
+D12 = Workload(
+    "llama-110m",
+    1024,
+    8,
+    vocab=32768,
+    name="llama-135m (nanochat d12's matrices)",
+    changes=("--heads", 6, "--no-tie-embeddings"),
+)
 
 
 def implementations(place, venv, data, peers):
-    """The pairs of a list of workloads' implementations: for hearth's presets, GPT-2's sizes, nanochat's."""
-    pytorch = [PyTorch(name, place, venv, data)
-               for name in ("pytorch-eager", "pytorch-compile", "pytorch-plain") if name in peers]
+    """Who trains hearth's presets, who GPT-2's sizes, who nanochat's."""
+    pytorch = [
+        PyTorch(name, place, venv, data)
+        for name in ("pytorch-eager", "pytorch-compile", "pytorch-plain")
+        if name in peers
+    ]
     llmc = [LlmC(place, peers["llm.c"], data)] if "llm.c" in peers else []
     nanochat = [Nanochat(place, venv, peers["nanochat"])] if "nanochat" in peers else []
-    return ([Hearth(place, data), *pytorch],
-            [Hearth(place, data), HearthFp32(place, data), *llmc] if llmc else [],
-            [Hearth(place, data), *nanochat] if nanochat else [])
+    return (
+        [Hearth(place, data), *pytorch],
+        [Hearth(place, data), HearthFp32(place, data), *llmc] if llmc else [],
+        [Hearth(place, data), *nanochat] if nanochat else [],
+    )
 
 
 def plan(place, workload):
@@ -57,7 +72,9 @@ def measure(place, workload, peers, rounds, seconds, progress, machine):
                 progress.say(f"{peer.name} is absent: {reason}")
                 continue
             rate = workload.batch_tokens / statistics.median(measured)
-            progress.say(f"round {number + 1} of {rounds}: {peer.name} {rate:.0f} tokens/s, {len(measured)} steps")
+            progress.say(
+                f"round {number + 1} of {rounds}: {peer.name} {rate:.0f} tokens/s, {len(measured)} steps"
+            )
     return [row(peer, workload, planned, times[id(peer)], machine) for peer in present], absent
 
 
@@ -70,12 +87,19 @@ def check_parameters(peer, planned):
 
 def row(peer, workload, planned, times, machine):
     rate = workload.batch_tokens / statistics.median(times)
-    result = {"impl": peer.name, "model": workload.name or workload.model, "seq_len": workload.seq_len,
-              "dtype": peer.dtype, "batch_tokens": workload.batch_tokens, "tokens_per_s": rate,
-              "fraction_of_peak": rate * planned["exact_flops_per_token"] / machine.peak(peer.dtype),
-              "peak_rss_bytes": peer.close(), "steps": len(times),
-              "fastest_tokens_per_s": workload.batch_tokens / min(times),
-              "slowest_tokens_per_s": workload.batch_tokens / max(times)}
+    result = {
+        "impl": peer.name,
+        "model": workload.name or workload.model,
+        "seq_len": workload.seq_len,
+        "dtype": peer.dtype,
+        "batch_tokens": workload.batch_tokens,
+        "tokens_per_s": rate,
+        "fraction_of_peak": rate * planned["exact_flops_per_token"] / machine.peak(peer.dtype),
+        "peak_rss_bytes": peer.close(),
+        "steps": len(times),
+        "fastest_tokens_per_s": workload.batch_tokens / min(times),
+        "slowest_tokens_per_s": workload.batch_tokens / max(times),
+    }
     if hasattr(peer, "spec"):
         result["micro_rows"] = peer.spec["micro_rows"]
     return result

@@ -1,4 +1,5 @@
 """What is trained: a model, a sequence length, a batch. The same for every implementation."""
+
 from dataclasses import dataclass
 
 # layers, width, heads, ffn: hearth's presets of these names
@@ -33,20 +34,38 @@ class Workload:
 
     def options(self):
         """The options of `hearth train` and `hearth plan` that say this."""
-        return ["--model", self.model, "--seq-len", self.seq_len, "--vocab", self.vocab,
-                "--batch-tokens", self.batch_tokens, "--precision", self.dtype,
-                "--no-document-mask", *self.changes]
+        return [
+            "--model",
+            self.model,
+            "--seq-len",
+            self.seq_len,
+            "--vocab",
+            self.vocab,
+            "--batch-tokens",
+            self.batch_tokens,
+            "--precision",
+            self.dtype,
+            "--no-document-mask",
+            *self.changes,
+        ]
 
 
 def parse(text):
-    """"llama-110m:1024:8" → llama-110m at T = 1024, 8 rows a step."""
+    """ "llama-110m:1024:8" → llama-110m at T = 1024, 8 rows a step."""
     workloads = []
     for word in text.split():
         try:
             model, seq_len, rows = word.split(":")
-            workload = Workload(model, int(seq_len), int(rows), 32768 if model in ("llama-300m", "llama-600m") else 32000)
+            workload = Workload(
+                model,
+                int(seq_len),
+                int(rows),
+                32768 if model in ("llama-300m", "llama-600m") else 32000,
+            )
         except ValueError:
-            raise SystemExit(f"MODELS: '{word}' is not MODEL:SEQ_LEN:ROWS, such as llama-110m:1024:8")
+            raise SystemExit(
+                f"MODELS: '{word}' is not MODEL:SEQ_LEN:ROWS, such as llama-110m:1024:8"
+            )
         if model not in SIZES:
             raise SystemExit(f"MODELS: no model {model}; there are {' '.join(SIZES)}")
         workloads.append(workload)

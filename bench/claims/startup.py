@@ -1,4 +1,5 @@
 """From starting the program to its first step, on a dataset that is ready."""
+
 import statistics
 
 from claims.claim import claim
@@ -14,5 +15,12 @@ def measure(place, dataset, rounds):
         logged.append(steps[0]["at"])
         waits.append(steps[0]["at"] - steps[0]["step_ms"] / 1e3)
     wait = statistics.median(waits)
-    return [claim("first step of llama-110m after starting", f"{wait:.2f} s", "≤ 2 s", wait <= 2,
-                  f"begins then; a first step of 1024 tokens is done after {statistics.median(logged):.2f} s")]
+    return [
+        claim(
+            "first step of llama-110m after starting",
+            f"{wait:.2f} s",
+            "≤ 2 s",
+            wait <= 2,
+            f"begins then; a first step of 1024 tokens is done after {statistics.median(logged):.2f} s",
+        )
+    ]

@@ -1,4 +1,5 @@
 """Tokenizing and training tokenizers, beside tiktoken and rustbpe, on one core each."""
+
 import array
 import json
 import os
@@ -51,13 +52,19 @@ def encode_one(place, venv, ranks, name, path, rounds):
     for _ in range(rounds):
         ours.append(place.json(*one_core([place.program("tokenize"), ranks, 2, path])))
         theirs.append(place.json(*one_core([venv.python, WORKER, "encode", ranks, path])))
-    same = array.array("I", Path(f"{path}.ids").read_bytes()) == array.array("I", Path(f"{path}.tiktoken").read_bytes())
+    same = array.array("I", Path(f"{path}.ids").read_bytes()) == array.array(
+        "I", Path(f"{path}.tiktoken").read_bytes()
+    )
     fast, slow = (statistics.median(run["seconds"] for run in runs) for runs in (ours, theirs))
     size = path.stat().st_size
-    return claim(f"tokenizing {name} against tiktoken (cl100k)", f"{slow / fast:.2f}×", "≥ 3×, identical ids",
-                 same and slow >= 3 * fast,
-                 f"{size / fast / 1e6:.1f} and {size / slow / 1e6:.1f} MB/s on {size / 1e6:.1f} MB; ids "
-                 f"{'identical' if same else 'DIFFER'}")
+    return claim(
+        f"tokenizing {name} against tiktoken (cl100k)",
+        f"{slow / fast:.2f}×",
+        "≥ 3×, identical ids",
+        same and slow >= 3 * fast,
+        f"{size / fast / 1e6:.1f} and {size / slow / 1e6:.1f} MB/s on {size / 1e6:.1f} MB; ids "
+        f"{'identical' if same else 'DIFFER'}",
+    )
 
 
 def training(place, venv, directory, rounds):
@@ -70,10 +77,28 @@ def training(place, venv, directory, rounds):
     path.write_text(data.code(4 * data.TEXT_BYTES))
     ours, theirs = [], []
     for _ in range(rounds):
-        _, child = place.run(place.hearth, "tokenizer", "train", "--vocab", TRAIN_VOCAB, "--pattern", "nanochat",
-                             "--out", directory / "tokenizer", "--quiet", path)
+        _, child = place.run(
+            place.hearth,
+            "tokenizer",
+            "train",
+            "--vocab",
+            TRAIN_VOCAB,
+            "--pattern",
+            "nanochat",
+            "--out",
+            directory / "tokenizer",
+            "--quiet",
+            path,
+        )
         ours.append(child.seconds)
-        theirs.append(json.loads(place.run(venv.python, WORKER, "train", TRAIN_VOCAB - 9, path)[0])["seconds"])
+        theirs.append(
+            json.loads(place.run(venv.python, WORKER, "train", TRAIN_VOCAB - 9, path)[0])["seconds"]
+        )
     fast, slow = statistics.median(ours), statistics.median(theirs)
-    return claim(name, f"{slow / fast:.2f}×", "≥ 1×", fast <= slow,
-                 f"{fast:.2f} and {slow:.2f} s for {TRAIN_VOCAB} tokens from {path.stat().st_size / 1e6:.0f} MB")
+    return claim(
+        name,
+        f"{slow / fast:.2f}×",
+        "≥ 1×",
+        fast <= slow,
+        f"{fast:.2f} and {slow:.2f} s for {TRAIN_VOCAB} tokens from {path.stat().st_size / 1e6:.0f} MB",
+    )

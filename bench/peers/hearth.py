@@ -1,4 +1,5 @@
 """hearth itself, through the program that people run."""
+
 import json
 import time
 
@@ -12,8 +13,23 @@ def train(place, data, options, enough, name="run"):
     its line of log.jsonl with `at`, the seconds since the start when it was there."""
     directory = place.directory(name)
     log = directory / "log.jsonl"
-    command = [place.hearth, "train", "--data", data, "--run-dir", directory, "--steps", 100000,
-               "--warmup", 100, "--eval-every", 0, "--checkpoint-interval", 0, *options]
+    command = [
+        place.hearth,
+        "train",
+        "--data",
+        data,
+        "--run-dir",
+        directory,
+        "--steps",
+        100000,
+        "--warmup",
+        100,
+        "--eval-every",
+        0,
+        "--checkpoint-interval",
+        0,
+        *options,
+    ]
     with open(place.log, "ab") as errors:
         child = Child(command, stdout=errors, stderr=errors)
     steps, read = [], 0
@@ -47,7 +63,9 @@ class Hearth:
 
     def measure(self, seconds):
         """Seconds of each step of a fresh run that counts."""
-        steps, child = train(self.place, self.data, self.options, lambda steps: timed(steps, seconds))
+        steps, child = train(
+            self.place, self.data, self.options, lambda steps: timed(steps, seconds)
+        )
         self.peak_bytes = max(self.peak_bytes, child.peak_bytes)
         return [step["step_ms"] / 1e3 for step in steps[WARM_UP:]]
 

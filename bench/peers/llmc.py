@@ -1,4 +1,5 @@
 """llm.c's CPU trainer (train_gpt2.c, fp32), from a checkout: built and run in scratch, on random weights."""
+
 import array
 import random
 import re
@@ -35,12 +36,25 @@ class LlmC:
                 raise Absent(f"{source} has no 'int {name} = …;'")
         (self.directory / "train_gpt2.c").write_text(changed)
         shutil.copytree(Path(self.checkout) / "llmc", self.directory / "llmc")
-        self.place.run("gcc", "-Ofast", "-march=native", "-fopenmp", "-DOMP", "-w", "train_gpt2.c", "-lm",
-                       "-o", "train_gpt2", cwd=self.directory)
+        self.place.run(
+            "gcc",
+            "-Ofast",
+            "-march=native",
+            "-fopenmp",
+            "-DOMP",
+            "-w",
+            "train_gpt2.c",
+            "-lm",
+            "-o",
+            "train_gpt2",
+            cwd=self.directory,
+        )
         shards = self.directory / "dev/data/tinyshakespeare"
         shards.mkdir(parents=True)
         for split in ("train", "val"):
-            (shards / f"tiny_shakespeare_{split}.bin").symlink_to((self.data / f"{split}_0.bin").resolve())
+            (shards / f"tiny_shakespeare_{split}.bin").symlink_to(
+                (self.data / f"{split}_0.bin").resolve()
+            )
         weights = self.place.scratch / "gpt2_124M.bin"
         if not weights.exists():
             write_random_weights(weights)
@@ -49,8 +63,13 @@ class LlmC:
     def measure(self, seconds):
         times = []
         with open(self.place.log, "ab") as errors:
-            child = Child(["stdbuf", "-oL", "./train_gpt2"], cwd=self.directory, text=True,
-                          stdout=subprocess.PIPE, stderr=errors)
+            child = Child(
+                ["stdbuf", "-oL", "./train_gpt2"],
+                cwd=self.directory,
+                text=True,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+            )
         for line in child.process.stdout:
             took = re.match(r"step (\d+): .*took ([\d.]+) ms", line)
             if took:
@@ -72,10 +91,24 @@ def write_random_weights(path):
     noise = array.array("f", (random.Random(1).gauss(0, 0.02) for _ in range(1 << 16))).tobytes()
     one = struct.pack("<f", 1)
     vectors, matrices = LAYERS * WIDTH, LAYERS * WIDTH * WIDTH
-    sizes = [("noise", PADDED_VOCAB * WIDTH), ("noise", CONTEXT * WIDTH), ("one", vectors), ("zero", vectors),
-             ("noise", 3 * matrices), ("zero", 3 * vectors), ("noise", matrices), ("zero", vectors),
-             ("one", vectors), ("zero", vectors), ("noise", 4 * matrices), ("zero", 4 * vectors),
-             ("noise", 4 * matrices), ("zero", vectors), ("one", WIDTH), ("zero", WIDTH)]
+    sizes = [
+        ("noise", PADDED_VOCAB * WIDTH),
+        ("noise", CONTEXT * WIDTH),
+        ("one", vectors),
+        ("zero", vectors),
+        ("noise", 3 * matrices),
+        ("zero", 3 * vectors),
+        ("noise", matrices),
+        ("zero", vectors),
+        ("one", vectors),
+        ("zero", vectors),
+        ("noise", 4 * matrices),
+        ("zero", 4 * vectors),
+        ("noise", 4 * matrices),
+        ("zero", vectors),
+        ("one", WIDTH),
+        ("zero", WIDTH),
+    ]
     with open(path, "wb") as file:
         header = [20240326, 3, CONTEXT, VOCAB, LAYERS, HEADS, WIDTH, PADDED_VOCAB]
         file.write(struct.pack("<256i", *header, *[0] * (256 - len(header))))

@@ -1,4 +1,5 @@
 """nanochat's own scripts/base_train.py on the CPU, from a checkout."""
+
 import os
 import re
 import subprocess
@@ -25,28 +26,78 @@ class Nanochat:
             raise Absent("no checkout given (NANOCHAT=PATH)")
         if not (Path(self.checkout) / "scripts/base_train.py").exists():
             raise Absent(f"{self.checkout} has no scripts/base_train.py")
-        self.venv.need("numpy", "torch", "rustbpe", "tiktoken", "pyarrow", "wandb", "requests", "filelock", "psutil")
+        self.venv.need(
+            "numpy",
+            "torch",
+            "rustbpe",
+            "tiktoken",
+            "pyarrow",
+            "wandb",
+            "requests",
+            "filelock",
+            "psutil",
+        )
         self.peak_bytes = 0
         home = self.place.scratch / "nanochat"
-        self.environment = dict(os.environ, NANOCHAT_BASE_DIR=str(home.resolve()), NANOCHAT_DTYPE="bfloat16",
-                                OMP_NUM_THREADS=str(threads()), CUDA_VISIBLE_DEVICES="", PYTHONUNBUFFERED="1",
-                                TORCHINDUCTOR_CACHE_DIR=str(self.place.scratch / "inductor"))
+        self.environment = dict(
+            os.environ,
+            NANOCHAT_BASE_DIR=str(home.resolve()),
+            NANOCHAT_DTYPE="bfloat16",
+            OMP_NUM_THREADS=str(threads()),
+            CUDA_VISIBLE_DEVICES="",
+            PYTHONUNBUFFERED="1",
+            TORCHINDUCTOR_CACHE_DIR=str(self.place.scratch / "inductor"),
+        )
         if not (home / "done").exists():
             home = self.place.directory("nanochat")
             (home / "text.txt").write_text(data.code())
-            self.place.run(self.venv.python, Path(__file__).with_name("nanochat_inputs.py").resolve(), home / "text.txt",
-                           env=self.environment, cwd=self.checkout)
+            self.place.run(
+                self.venv.python,
+                Path(__file__).with_name("nanochat_inputs.py").resolve(),
+                home / "text.txt",
+                env=self.environment,
+                cwd=self.checkout,
+            )
             (home / "done").touch()
-        self.command = [self.venv.python, "-m", "scripts.base_train", "--device-type", "cpu", "--depth", DEPTH,
-                        "--max-seq-len", workload.seq_len, "--device-batch-size", MICRO_ROWS, "--window-pattern", "L",
-                        "--total-batch-size", workload.batch_tokens, "--num-iterations", 1000, "--eval-every", -1,
-                        "--core-metric-every", -1, "--sample-every", -1, "--run", "dummy"]
+        self.command = [
+            self.venv.python,
+            "-m",
+            "scripts.base_train",
+            "--device-type",
+            "cpu",
+            "--depth",
+            DEPTH,
+            "--max-seq-len",
+            workload.seq_len,
+            "--device-batch-size",
+            MICRO_ROWS,
+            "--window-pattern",
+            "L",
+            "--total-batch-size",
+            workload.batch_tokens,
+            "--num-iterations",
+            1000,
+            "--eval-every",
+            -1,
+            "--core-metric-every",
+            -1,
+            "--sample-every",
+            -1,
+            "--run",
+            "dummy",
+        ]
 
     def measure(self, seconds):
         times = []
         with open(self.place.log, "ab") as errors:
-            child = Child(self.command, cwd=self.checkout, env=self.environment, text=True,
-                          stdout=subprocess.PIPE, stderr=errors)
+            child = Child(
+                self.command,
+                cwd=self.checkout,
+                env=self.environment,
+                text=True,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+            )
         for line in child.process.stdout:
             took = re.search(r"step \d+/\d+ .* dt: ([\d.]+)ms", line)
             if took:

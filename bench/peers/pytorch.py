@@ -1,4 +1,5 @@
 """PyTorch's training loop, in processes of their own (torch_worker.py) that wait between measurements."""
+
 import json
 import os
 import subprocess
@@ -9,8 +10,11 @@ from place import threads
 from workloads import SIZES
 
 # glibc keeps and reuses memory in huge pages: up to twice as fast as its defaults
-FAST_MALLOC = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1", "MALLOC_MMAP_THRESHOLD_": str(1 << 40),
-               "MALLOC_TRIM_THRESHOLD_": str(1 << 40)}
+FAST_MALLOC = {
+    "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
+    "MALLOC_MMAP_THRESHOLD_": str(1 << 40),
+    "MALLOC_TRIM_THRESHOLD_": str(1 << 40),
+}
 
 
 class PyTorch:
@@ -26,24 +30,44 @@ class PyTorch:
             raise Absent("torch.compile needs g++")
         layers, dim, heads, ffn = SIZES[workload.model]
         self.peak_bytes, self.parameters = 0, None
-        self.spec = {"layers": layers, "dim": dim, "heads": heads, "ffn": ffn, "vocab": workload.vocab,
-                     "seq_len": workload.seq_len, "rows": workload.rows, "threads": threads(),
-                     "compile": self.name == "pytorch-compile", "data": str(self.data)}
+        self.spec = {
+            "layers": layers,
+            "dim": dim,
+            "heads": heads,
+            "ffn": ffn,
+            "vocab": workload.vocab,
+            "seq_len": workload.seq_len,
+            "rows": workload.rows,
+            "threads": threads(),
+            "compile": self.name == "pytorch-compile",
+            "data": str(self.data),
+        }
         self.start(tune=True)
         self.spec["micro_rows"] = self.answer()["micro_rows"]
         self.child.wait()
         self.child = None
 
     def start(self, tune=False):
-        environment = dict(os.environ, TORCHINDUCTOR_CACHE_DIR=str(self.place.scratch / "inductor"),
-                           CUDA_VISIBLE_DEVICES="", PYTHONWARNINGS="ignore", OMP_NUM_THREADS=str(threads()))
+        environment = dict(
+            os.environ,
+            TORCHINDUCTOR_CACHE_DIR=str(self.place.scratch / "inductor"),
+            CUDA_VISIBLE_DEVICES="",
+            PYTHONWARNINGS="ignore",
+            OMP_NUM_THREADS=str(threads()),
+        )
         if self.name != "pytorch-plain":
             environment.update(FAST_MALLOC)
         worker = Path(__file__).with_name("torch_worker.py")
         with open(self.place.log, "ab") as errors:
-            self.child = Child([self.venv.python, worker, json.dumps({**self.spec, "tune": tune})],
-                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
-                               text=True, bufsize=1, env=environment)
+            self.child = Child(
+                [self.venv.python, worker, json.dumps({**self.spec, "tune": tune})],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                bufsize=1,
+                env=environment,
+            )
 
     def answer(self):
         line = self.child.process.stdout.readline()
@@ -76,7 +100,9 @@ class PyTorch:
 
 
 def has_compiler(name):
-    return any(os.access(os.path.join(path, name), os.X_OK) for path in os.environ["PATH"].split(":"))
+    return any(
+        os.access(os.path.join(path, name), os.X_OK) for path in os.environ["PATH"].split(":")
+    )
 
 
 def resident_bytes(pid):

@@ -1,4 +1,5 @@
 """The llama model in PyTorch, written for speed: what hearth's model computes, in bf16 autocast."""
+
 import math
 
 import torch
@@ -33,7 +34,8 @@ class Layer(nn.Module):
         qkv = self.qkv(norm(self.norm1, x)).view(rows, seq_len, 3, self.heads, dim // self.heads)
         q, k, v = qkv.permute(2, 0, 3, 1, 4)
         attended = F.scaled_dot_product_attention(
-            rotate(q, cos, sin), rotate(k, cos, sin), v, is_causal=True)
+            rotate(q, cos, sin), rotate(k, cos, sin), v, is_causal=True
+        )
         x = x + self.out(attended.transpose(1, 2).reshape(rows, seq_len, dim))
         gate, up = self.gate_up(norm(self.norm2, x)).chunk(2, dim=-1)
         return x + self.down(F.silu(gate) * up)

@@ -4,6 +4,7 @@ The argument is a JSON object: sizes, rows of a step, rows of a micro-batch, thr
 it finds the fastest micro-batch, prints it and ends. Otherwise it prints {"parameters": N} once it is warm, and
 {"seconds": S, "loss": L} for every step: data, forward, backward, clipping, AdamW.
 """
+
 import glob
 import json
 import sys
@@ -19,8 +20,10 @@ class Data:
     """Random rows of the shards."""
 
     def __init__(self, directory, seq_len):
-        self.shards = [numpy.memmap(path, dtype="<u2", mode="r", offset=1024)
-                       for path in sorted(glob.glob(f"{directory}/train*.bin"))]
+        self.shards = [
+            numpy.memmap(path, dtype="<u2", mode="r", offset=1024)
+            for path in sorted(glob.glob(f"{directory}/train*.bin"))
+        ]
         self.seq_len, self.random = seq_len, numpy.random.default_rng(1)
 
     def rows(self, count):
@@ -36,14 +39,25 @@ class Data:
 class Trainer:
     def __init__(self, spec):
         torch.manual_seed(1)
-        self.model = Llama(spec["layers"], spec["dim"], spec["heads"], spec["ffn"], spec["vocab"],
-                           spec["seq_len"], torch.bfloat16)
+        self.model = Llama(
+            spec["layers"],
+            spec["dim"],
+            spec["heads"],
+            spec["ffn"],
+            spec["vocab"],
+            spec["seq_len"],
+            torch.bfloat16,
+        )
         self.forward = torch.compile(self.model, dynamic=False) if spec["compile"] else self.model
         matrices = [p for p in self.model.parameters() if p.dim() == 2]
         vectors = [p for p in self.model.parameters() if p.dim() < 2]
         self.optimizer = torch.optim.AdamW(
             [{"params": matrices, "weight_decay": 0.1}, {"params": vectors, "weight_decay": 0.0}],
-            lr=6e-6, betas=(0.9, 0.95), eps=1e-8, fused=True)
+            lr=6e-6,
+            betas=(0.9, 0.95),
+            eps=1e-8,
+            fused=True,
+        )
         self.data = Data(spec["data"], spec["seq_len"])
         self.rows, self.micro_rows = spec["rows"], spec.get("micro_rows", spec["rows"])
 
@@ -92,7 +106,9 @@ def main():
         print(json.dumps({"micro_rows": fastest_micro_rows(spec, trainer)}), flush=True)
         return
     trainer.step()
-    print(json.dumps({"parameters": sum(p.numel() for p in trainer.model.parameters())}), flush=True)
+    print(
+        json.dumps({"parameters": sum(p.numel() for p in trainer.model.parameters())}), flush=True
+    )
     for _ in sys.stdin:
         seconds, loss = seconds_of(trainer.step)
         print(json.dumps({"seconds": seconds, "loss": loss}), flush=True)

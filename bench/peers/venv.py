@@ -1,4 +1,5 @@
 """The Python environment of the peers: made once, from PyPI."""
+
 import subprocess
 import sys
 from pathlib import Path
@@ -17,15 +18,22 @@ class Venv:
             self.command(sys.executable, "-m", "venv", self.directory)
         if self.has(packages):
             return
-        self.command(self.python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages)
+        self.command(
+            self.python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages
+        )
 
     def has(self, packages):
         names = ",".join(packages)
-        return subprocess.run([self.python, "-c", f"import {names}"], capture_output=True).returncode == 0
+        return (
+            subprocess.run([self.python, "-c", f"import {names}"], capture_output=True).returncode
+            == 0
+        )
 
     def version(self, package):
         code = f"import importlib.metadata as m; print(m.version('{package}'))"
-        return subprocess.run([self.python, "-c", code], capture_output=True, text=True).stdout.strip()
+        return subprocess.run(
+            [self.python, "-c", code], capture_output=True, text=True
+        ).stdout.strip()
 
     def command(self, *command):
         done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
