@@ -157,6 +157,7 @@ static bool sync_parent(const char *path, Error *error) {
 
 bool file_writer_commit(FileWriter *writer, char sha256[SHA256_TEXT], Error *error) {
     bool done = true;
+    sync_file_range(writer->descriptor, 0, 0, SYNC_FILE_RANGE_WRITE); /* the disk works meanwhile */
     if (sha256 && !writer->rewritten) digest_text(writer->digest, sha256);
     if (sha256 && writer->rewritten) done = sha256_file(writer->temporary, sha256, error);
     if (done && fsync(writer->descriptor) != 0)

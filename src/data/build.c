@@ -123,11 +123,12 @@ static bool open_writers(Build *build, Error *error) {
 static bool build_files(Build *build, Reader *reader, Error *error) {
     if (!open_writers(build, error)) return false;
     Encoder *encoder = encoder_open(reader, build->tokenizer, build->settings->threads, error);
-    bool done = encoder && write_documents(build, reader, encoder, error);
+    /* The tokenizer is saved while the first batches are read and encoded. */
+    bool done = encoder && tokenizer_save(build->tokenizer, build->directory, error) &&
+                write_documents(build, reader, encoder, error);
     encoder_free(encoder);
     return done && finish_split(build, SPLIT_TRAIN, error) &&
            finish_split(build, SPLIT_VALIDATION, error) &&
-           tokenizer_save(build->tokenizer, build->directory, error) &&
            manifest_write(&build->manifest, build->directory, error);
 }
 

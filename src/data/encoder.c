@@ -5,6 +5,10 @@
 
 enum { BATCH_BYTES = 1 << 20, BATCH_PIECES = 1 << 14 };
 
+/* Slots beside those being encoded: one is being read, one written, and enough are empty to go on with
+ * while the consumer waits for a full shard to reach the disk. */
+enum { SLOTS_AHEAD = 16 };
+
 /* A batch on its way: filled by the reader, encoded by a worker, taken by the consumer. */
 typedef struct Slot {
     Bytes text;
@@ -160,7 +164,7 @@ Encoder *encoder_open(Reader *reader, const Tokenizer *tokenizer, int threads, E
     if (!encoder) return NULL;
     encoder->reader = reader;
     encoder->tokenizer = tokenizer;
-    encoder->slot_count = threads + 4; /* one being read, some ready, one being written */
+    encoder->slot_count = threads + SLOTS_AHEAD;
     pthread_mutex_init(&encoder->lock, NULL);
     pthread_cond_init(&encoder->changed, NULL);
     encoder->slots = allocate((size_t)encoder->slot_count, sizeof *encoder->slots, error);
