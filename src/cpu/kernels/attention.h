@@ -8,6 +8,7 @@
 #include <float.h>
 #include <math.h>
 
+#include "base/threads.h"
 #include "cpu/kernels/attention_view.h"
 #include "cpu/kernels/instance.h"
 #include "cpu/kernels/tile.h"
@@ -51,21 +52,44 @@ static inline int64_t block_rows(const Layout *layout, int64_t block) {
     return rest < BLOCK ? rest : BLOCK;
 }
 
-/* What lanes v*W .. of the view's queries see of a key's scores; -inf elsewhere. */
-static inline vfloat masked(const View *view, int v, int64_t key, vfloat scores) {
+/* What lanes q .. of the view's queries see of a key's scores; -inf elsewhere. */
+static inline vfloat masked(const View *view, int q, int64_t key, vfloat scores) {
     vint lane, lowest;
     for (int i = 0; i < W; i++) lane[i] = i;
-    memcpy(&lowest, view->lowest + v * W, sizeof lowest);
-    vint query = lane + (int32_t)(view->start + v * W);
+    memcpy(&lowest, view->lowest + q, sizeof lowest);
+    vint query = lane + (int32_t)(view->start + q);
     return vselect((lowest <= (int32_t)key) & (query >= (int32_t)key), scores, splat(-INFINITY));
 }
 
-static inline void mask_block(float (*scores)[BLOCK], const View *view, int64_t key_block) {
-    for (int j = 0; j < BLOCK; j++)
-        for (int v = 0; v < BLOCK / W; v++) {
-            float *at = &scores[j][v * W];
-            vstore_f32(at, masked(view, v, key_block * BLOCK + j, vload_f32(at)));
+static inline void mask_part(float (*scores)[BLOCK], const View *view, int64_t key_block,
+                             Part part) {
+    for (int j = part.key; j < part.key + part.keys; j++)
+        for (int q = part.query; q < part.query + part.queries; q += W) {
+            float *at = &scores[j][q];
+            vstore_f32(at, masked(view, q, key_block * BLOCK + j, vload_f32(at)));
         }
+}
+
+/* Groups, a (row of the batch, key head) each, are best left to a thread each, so that what it packs
+ * stays in its own cache. But all threads share the blocks of a group, at the cost of `shared` instead
+ * of `alone`, when there are so few groups that threads would be idle. */
+static inline bool share_blocks(int64_t groups, int shared, int alone) {
+    const int64_t threads = thread_count(), rounds = (groups + threads - 1) / threads;
+    return shared * groups < alone * rounds * threads;
+}
+
+static inline bool forward_shares_blocks(int64_t groups) {
+    return share_blocks(groups, 11, 10); /* measured: what is packed lies in another's cache */
+}
+
+static inline bool backward_shares_blocks(int64_t groups) {
+    return share_blocks(groups, 7, 5); /* seven products a block instead of five */
+}
+
+/* Groups that are packed at once: all, or one a thread. */
+static inline int64_t group_slots(int64_t groups, bool shared) {
+    const int64_t threads = thread_count();
+    return shared || groups < threads ? groups : threads;
 }
 
 #endif

@@ -7,11 +7,10 @@
  * schedules is used: a thread for each key head, with five products a block; or, when there are too
  * few of those, threads for blocks of keys (dK, dV) and then for blocks of queries (dQ), with
  * seven. */
-#include "cpu/kernels/attention.h"
-
 #include <omp.h>
 
-#include "base/threads.h"
+#include "cpu/kernels/attention.h"
+#include "cpu/kernels/attention_exp.h"
 
 typedef struct Arguments {
     Storage *dqkv;
@@ -144,48 +143,69 @@ typedef struct Tile {
     Unit dscores_right[BLOCK / UNIT][BLOCK];        /* right factor summed over keys, [queries] */
 } Tile;
 
-/* From scores and dO V' to a tile. */
-static void tile_gradient(Tile *tile, float (*scores)[BLOCK], float (*dweights)[BLOCK],
+static void store_units(Unit *to, vunit units) {
+    memcpy(to, &units, sizeof units);
+}
+
+/* From scores and dO V' to a part of a tile: UNIT keys and UNIT vectors of queries at a time. */
+static void tile_gradient(Tile *tile, float (*scores)[BLOCK], float (*dweights)[BLOCK], Part part,
                           const float *lse, const float *delta, float scale) {
-    for (int v = 0; v < BLOCK / W; v++) {
-        vfloat total = vload_f32(lse + v * W), mean = vload_f32(delta + v * W);
-        for (int j = 0; j < BLOCK; j += UNIT) {
-            vfloat dscore[UNIT];
+    for (int q = part.query; q < part.query + part.queries; q += UNIT * W)
+        for (int j = part.key; j < part.key + part.keys; j += UNIT) {
+            vfloat dscores[UNIT][UNIT]; /* by vector of queries, by key */
             for (int u = 0; u < UNIT; u++) {
-                vfloat power = vload_f32(&scores[j + u][v * W]) * splat(scale) - total;
-                vfloat weight = vexp2(vmin(splat(0), power)); /* above 0 by rounding only */
-                dscore[u] = weight * (vload_f32(&dweights[j + u][v * W]) - mean);
-                store_units_along(&tile->weights[j + u][v * W / UNIT], weight);
-                store_units_along(&tile->dscores[j + u][v * W / UNIT], dscore[u]);
+                vfloat weight[UNIT], dscore[UNIT];
+                for (int v = 0; v < UNIT; v++) {
+                    const int at = q + v * W;
+                    vfloat power =
+                        vload_f32(&scores[j + u][at]) * splat(scale) - vload_f32(lse + at);
+                    weight[v] = weight_exp2(vmin(splat(0), power)); /* above 0 by rounding only */
+                    dscore[v] =
+                        weight[v] * (vload_f32(&dweights[j + u][at]) - vload_f32(delta + at));
+                    dscores[v][u] = dscore[v];
+                }
+                store_units(&tile->weights[j + u][q / UNIT], units_along(weight));
+                store_units(&tile->dscores[j + u][q / UNIT], units_along(dscore));
             }
-            vunit units = units_across(dscore);
-            memcpy(&tile->dscores_right[j / UNIT][v * W], &units, sizeof units);
+            for (int v = 0; v < UNIT; v++)
+                store_units(&tile->dscores_right[j / UNIT][q + v * W], units_across(dscores[v]));
         }
-    }
 }
 
 /* query: g * blocks + its block */
 static void compute_tile(Tile *tile, const Group *group, const Layout *layout, int64_t query,
-                         int64_t key_block) {
-    const int64_t k = layout->shape.D / UNIT, keys = key_block * layout->along;
-    const int64_t queries = query * layout->along;
+                         int64_t key_block, Part part) {
+    const int64_t k = layout->shape.D / UNIT, keys = key_block * layout->along + part.key * k;
+    const int64_t queries = query * layout->along + part.query;
     const View *view = &group->views[query % layout->blocks];
     _Alignas(64) float scores[BLOCK][BLOCK], dweights[BLOCK][BLOCK];
-    product(scores[0], BLOCK, (Factor){group->k_left + keys, k},
-            (Factor){group->q_right + queries, BLOCK}, BLOCK, BLOCK, k, false);
-    product(dweights[0], BLOCK, (Factor){group->v_left + keys, k},
-            (Factor){group->dout_right + queries, BLOCK}, BLOCK, BLOCK, k, false);
-    if (!view_sees_all(view, key_block)) mask_block(scores, view, key_block);
-    tile_gradient(tile, scores, dweights, group->lse + query * BLOCK, group->delta + query * BLOCK,
-                  layout->shape.scale * log2_e);
+    product(&scores[part.key][part.query], BLOCK, (Factor){group->k_left + keys, k},
+            (Factor){group->q_right + queries, BLOCK}, part.keys, part.queries, k, false);
+    product(&dweights[part.key][part.query], BLOCK, (Factor){group->v_left + keys, k},
+            (Factor){group->dout_right + queries, BLOCK}, part.keys, part.queries, k, false);
+    if (!view_sees_all(view, key_block)) mask_part(scores, view, key_block, part);
+    tile_gradient(tile, scores, dweights, part, group->lse + query * BLOCK,
+                  group->delta + query * BLOCK, layout->shape.scale * log2_e);
+}
+
+/* dk[key ..] += the products of the part's dscores and queries; dv the same of weights and dO */
+static void add_dk_dv(float *dk, float *dv, const Group *group, const Tile *tile,
+                      const Layout *layout, int64_t query, Part part) {
+    const int64_t padded = layout->D_padded, first = part.query / UNIT;
+    const int64_t at = query * layout->across + first * padded;
+    product(dv + part.key * padded, padded, (Factor){&tile->weights[part.key][first], BLOCK / UNIT},
+            (Factor){group->dout_rows + at, padded}, part.keys, padded, part.queries / UNIT, true);
+    product(dk + part.key * padded, padded, (Factor){&tile->dscores[part.key][first], BLOCK / UNIT},
+            (Factor){group->q_rows + at, padded}, part.keys, padded, part.queries / UNIT, true);
 }
 
 static void add_dq(const Group *group, const Tile *tile, const Layout *layout, int64_t query,
-                   int64_t key_block) {
-    const int64_t D = layout->shape.D;
-    const Factor keys = {group->k_left_keys + key_block * layout->along, BLOCK / UNIT};
-    product(group->dq + query * D * BLOCK, BLOCK, keys, (Factor){tile->dscores_right[0], BLOCK}, D,
-            BLOCK, BLOCK / UNIT, true);
+                   int64_t key_block, Part part) {
+    const int64_t D = layout->shape.D, first = part.key / UNIT;
+    product(group->dq + query * D * BLOCK + part.query, BLOCK,
+            (Factor){group->k_left_keys + key_block * layout->along + first, BLOCK / UNIT},
+            (Factor){&tile->dscores_right[first][part.query], BLOCK}, D, part.queries,
+            part.keys / UNIT, true);
 }
 
 /* ---- the schedules' pieces ---- */
@@ -200,16 +220,19 @@ static void key_block_gradient(const Group *group, const Arguments *args, int64_
     memset(dk, 0, (size_t)(BLOCK * padded) * sizeof *dk);
     memset(dv, 0, (size_t)(BLOCK * padded) * sizeof *dv);
     Tile tile;
-    for (int64_t query = 0; query < layout->group * blocks; query++) {
-        if (!view_sees(&group->views[query % blocks], key_block)) continue;
-        compute_tile(&tile, group, layout, query, key_block);
-        const int64_t at = query * layout->across;
-        product(dv, padded, (Factor){tile.weights[0], BLOCK / UNIT},
-                (Factor){group->dout_rows + at, padded}, BLOCK, padded, BLOCK / UNIT, true);
-        product(dk, padded, (Factor){tile.dscores[0], BLOCK / UNIT},
-                (Factor){group->q_rows + at, padded}, BLOCK, padded, BLOCK / UNIT, true);
-        if (with_dq) add_dq(group, &tile, layout, query, key_block);
-    }
+    for (int64_t g = 0; g < layout->group; g++)
+        for (int64_t block = key_block; block < blocks; block++) {
+            const View *view = &group->views[block];
+            const int64_t query = g * blocks + block;
+            Part parts[2];
+            if (!view_sees(view, key_block)) break; /* nor does any later block */
+            const int count = view_parts(view, key_block, parts);
+            for (int i = 0; i < count; i++) {
+                compute_tile(&tile, group, layout, query, key_block, parts[i]);
+                add_dk_dv(dk, dv, group, &tile, layout, query, parts[i]);
+                if (with_dq) add_dq(group, &tile, layout, query, key_block, parts[i]);
+            }
+        }
     const int64_t rows = block_rows(layout, key_block);
     Storage *to = args->dqkv + (group->b * shape.T + key_block * BLOCK) * layout->stride +
                   (shape.H + group->kv) * shape.D;
@@ -240,8 +263,12 @@ static void query_block_gradient(const Group *group, const Arguments *args, int6
     Tile tile;
     clear_dq(group, layout, query);
     for (int64_t block = view->from / BLOCK; block <= view->start / BLOCK; block++) {
-        compute_tile(&tile, group, layout, query, block);
-        add_dq(group, &tile, layout, query, block);
+        Part parts[2];
+        const int count = view_parts(view, block, parts);
+        for (int i = 0; i < count; i++) {
+            compute_tile(&tile, group, layout, query, block, parts[i]);
+            add_dq(group, &tile, layout, query, block, parts[i]);
+        }
     }
     write_dq(group, args, query);
 }
@@ -257,7 +284,8 @@ static void group_gradient(const Group *group, const Arguments *args) {
     for (int64_t query = 0; query < queries; query++) write_dq(group, args, query);
 }
 
-static void backward_by_groups(const Arguments *args, void *workspace, int64_t groups, int slots) {
+static void backward_by_groups(const Arguments *args, void *workspace, int64_t groups) {
+    const int slots = (int)group_slots(groups, false);
 #pragma omp parallel for schedule(dynamic) num_threads(slots)
     for (int64_t i = 0; i < groups; i++) {
         Group group = group_at(workspace, omp_get_thread_num(), &args->layout, i);
@@ -288,33 +316,23 @@ static void backward_by_blocks(const Arguments *args, void *workspace, int64_t g
     }
 }
 
-/* Groups in the workspace at once: one a thread, or all when it is faster to work by blocks, that
- * is, when seven products shared by all threads take less time than five on those that have a
- * group. */
-static int64_t group_slots(int64_t groups, bool *by_blocks) {
-    const int64_t threads = thread_count(), rounds = (groups + threads - 1) / threads;
-    *by_blocks = 7 * groups < 5 * rounds * threads;
-    return *by_blocks || groups < threads ? groups : threads;
-}
-
 void KERNEL(attention_backward)(void *dqkv, const void *dout, const void *out, const float *lse,
                                 const void *qkv, const int32_t *document_start, void *workspace,
                                 AttentionShape shape) {
     const Arguments args = {dqkv, dout, out, qkv, lse, document_start, attention_layout(shape)};
     const int64_t groups = shape.B * shape.KV;
-    bool by_blocks;
-    int64_t slots = group_slots(groups, &by_blocks);
-    if (by_blocks)
+    if (backward_shares_blocks(groups))
         backward_by_blocks(&args, workspace, groups);
     else
-        backward_by_groups(&args, workspace, groups, (int)slots);
+        backward_by_groups(&args, workspace, groups);
 }
 
 size_t KERNEL(attention_workspace)(AttentionShape shape) {
     const Layout layout = attention_layout(shape);
     const int64_t groups = shape.B * shape.KV;
-    bool by_blocks;
-    int64_t backward = group_slots(groups, &by_blocks) * group_bytes(&layout);
-    int64_t forward = groups * attention_forward_bytes(&layout);
+    const int64_t backward =
+        group_slots(groups, backward_shares_blocks(groups)) * group_bytes(&layout);
+    const int64_t forward =
+        group_slots(groups, forward_shares_blocks(groups)) * attention_forward_bytes(&layout);
     return (size_t)(forward > backward ? forward : backward);
 }

@@ -1,153 +1,210 @@
 /* Attention, forward: for each block of queries, blocks of keys with a running softmax (arXiv
  * 2205.14135). The output is kept transposed, [D][queries], until the block is done. */
+#include <omp.h>
+
 #include "cpu/kernels/attention.h"
+#include "cpu/kernels/attention_exp.h"
 
-enum { VECTORS = BLOCK / W }; /* in a row of a block */
+enum { SLACK = 8 }; /* log2 of the largest weight */
 
-typedef struct Packed {
-    Unit *keys;   /* per block, left factor summed over D: [BLOCK][D / UNIT] */
-    Unit *values; /* per block, left factor summed over keys: [D][BLOCK / UNIT] */
-} Packed;
+typedef struct Arguments {
+    Storage *out;
+    float *lse;
+    const Storage *qkv;
+    const int32_t *document_start;
+    Layout layout;
+} Arguments;
 
 /* The packed keys and values of one (row of the batch, key head). */
-static Packed packed_group(void *workspace, const Layout *layout, int64_t index) {
-    Unit *keys = (Unit *)((char *)workspace + index * attention_forward_bytes(layout));
-    return (Packed){keys, keys + layout->along * layout->blocks};
+typedef struct Group {
+    int64_t b, kv;
+    Unit *keys;   /* per block, left factor summed over D: [BLOCK][D / UNIT] */
+    Unit *values; /* per block, left factor summed over keys: [D][BLOCK / UNIT] */
+} Group;
+
+static Group group_at(void *workspace, int64_t slot, const Layout *layout, int64_t index) {
+    Unit *keys = (Unit *)((char *)workspace + slot * attention_forward_bytes(layout));
+    return (Group){.b = index / layout->shape.KV,
+                   .kv = index % layout->shape.KV,
+                   .keys = keys,
+                   .values = keys + layout->along * layout->blocks};
 }
 
-static void pack_block(Packed packed, const Layout *layout, const Storage *qkv, int64_t index,
-                       int64_t block) {
+static void pack_block(const Group *group, const Arguments *args, int64_t block) {
+    const Layout *layout = &args->layout;
     const AttentionShape shape = layout->shape;
-    int64_t b = index / shape.KV, kv = index % shape.KV, rows = block_rows(layout, block);
-    const Storage *k =
-        qkv + (b * shape.T + block * BLOCK) * layout->stride + (shape.H + kv) * shape.D;
+    const int64_t rows = block_rows(layout, block), at = block * layout->along;
+    const Storage *k = args->qkv + (group->b * shape.T + block * BLOCK) * layout->stride +
+                       (shape.H + group->kv) * shape.D;
     _Alignas(64) Unit across[BLOCK * MAX_D];
-    pack_along(packed.keys + block * layout->along, k, layout->stride, rows, BLOCK, shape.D);
+    pack_along(group->keys + at, k, layout->stride, rows, BLOCK, shape.D);
     pack_across(across, layout->D_padded, k + shape.KV * shape.D, layout->stride, rows, BLOCK,
                 shape.D);
-    transpose(packed.values + block * layout->along, BLOCK / UNIT, across, layout->D_padded,
-              BLOCK / UNIT, shape.D);
+    transpose(group->values + at, BLOCK / UNIT, across, layout->D_padded, BLOCK / UNIT, shape.D);
 }
 
-/* The state of a block of queries: the largest score before scaling, the sum of the weights so far.
- */
+/* The state of a block of queries. Weights are 2^((score - reference) * scale). */
 typedef struct Softmax {
-    _Alignas(64) float largest[BLOCK], sum[BLOCK], correction[BLOCK];
+    _Alignas(64) float reference[BLOCK], sum[BLOCK], correction[BLOCK];
 } Softmax;
 
-/* Takes in a block of scores. Returns whether the output so far must be multiplied by `correction`.
- */
-static bool softmax_largest(Softmax *softmax, float (*scores)[BLOCK], float scale) {
-    bool changed = false;
-    for (int v = 0; v < VECTORS; v++) {
-        vfloat top[4];
-        for (int i = 0; i < 4; i++) top[i] = vload_f32(&scores[i][v * W]);
-        for (int j = 4; j < BLOCK; j += 4)
-            for (int i = 0; i < 4; i++) top[i] = vmax(top[i], vload_f32(&scores[j + i][v * W]));
-        vfloat old = vload_f32(&softmax->largest[v * W]);
-        vfloat best = vmax(vmax(top[0], top[1]), vmax(top[2], top[3]));
-        best = vmax(best, old);
-        vfloat correction = vexp2((old - best) * splat(scale));
-        vstore_f32(&softmax->largest[v * W], best);
-        vstore_f32(&softmax->correction[v * W], correction);
-        vstore_f32(&softmax->sum[v * W], vload_f32(&softmax->sum[v * W]) * correction);
-        vint grown = best > old;
-        for (int i = 0; i < W; i++) changed |= grown[i] != 0;
-    }
-    return changed;
+static vfloat largest_score(float (*scores)[BLOCK], int keys) {
+    vfloat top[4];
+    for (int i = 0; i < 4; i++) top[i] = vload_f32(scores[i]);
+    for (int j = 4; j < keys; j += 4)
+        for (int i = 0; i < 4; i++) top[i] = vmax(top[i], vload_f32(scores[j + i]));
+    return vmax(vmax(top[0], top[1]), vmax(top[2], top[3]));
 }
 
-/* weights = 2^((scores - largest) * scale) as a right factor summed over keys, added to the sums.
- * The maximum is subtracted first, so that rounding cannot make a weight exceed 1 however large the
- * scores. */
+static bool any_lane(vint mask) {
+    int32_t any = 0;
+    for (int i = 0; i < W; i++) any |= mask[i];
+    return any != 0;
+}
+
+/* Takes in the scores of a part. When a weight would exceed 2^SLACK, the largest scores so far become
+ * the reference, and true is returned: the output must be multiplied by `correction`. After the first
+ * block that is rare. */
+static bool softmax_refer(Softmax *softmax, float (*scores)[BLOCK], Part part, float scale) {
+    vfloat largest[BLOCK / W];
+    vint grown = {0};
+    for (int q = 0; q < part.queries; q += W) {
+        const vfloat old = vload_f32(&softmax->reference[part.query + q]);
+        largest[q / W] = vmax(
+            old, largest_score((float(*)[BLOCK]) & scores[part.key][part.query + q], part.keys));
+        grown |= (largest[q / W] - old) * splat(scale) > splat(SLACK);
+    }
+    if (!any_lane(grown)) return false;
+    for (int q = 0; q < part.queries; q += W) {
+        float *reference = &softmax->reference[part.query + q],
+              *sum = &softmax->sum[part.query + q];
+        vfloat correction = weight_exp2((vload_f32(reference) - largest[q / W]) * splat(scale));
+        vstore_f32(&softmax->correction[part.query + q], correction);
+        vstore_f32(sum, vload_f32(sum) * correction);
+        vstore_f32(reference, largest[q / W]);
+    }
+    return true;
+}
+
+/* The weights of a part as a right factor summed over keys; they are added to the sums. The reference
+ * is subtracted first, so that rounding cannot make a weight too large however large the scores. */
 static void softmax_weights(Softmax *softmax, Unit (*weights)[BLOCK], float (*scores)[BLOCK],
-                            float scale) {
-    for (int v = 0; v < VECTORS; v++) {
-        vfloat largest = vload_f32(&softmax->largest[v * W]), sum = vload_f32(&softmax->sum[v * W]);
-        for (int j = 0; j < BLOCK / UNIT; j++) {
+                            Part part, float scale) {
+    for (int q = part.query; q < part.query + part.queries; q += W) {
+        const vfloat reference = vload_f32(&softmax->reference[q]);
+        vfloat sum = vload_f32(&softmax->sum[q]);
+        for (int j = part.key; j < part.key + part.keys; j += UNIT) {
             vfloat weight[UNIT];
             for (int u = 0; u < UNIT; u++) {
-                vfloat score = vload_f32(&scores[j * UNIT + u][v * W]);
-                weight[u] = vexp2((score - largest) * splat(scale));
+                weight[u] = weight_exp2((vload_f32(&scores[j + u][q]) - reference) * splat(scale));
                 sum += weight[u];
             }
-            vunit units = units_across(weight);
-            memcpy(&weights[j][v * W], &units, sizeof units);
+            const vunit units = units_across(weight);
+            memcpy(&weights[j / UNIT][q], &units, sizeof units);
         }
-        vstore_f32(&softmax->sum[v * W], sum);
+        vstore_f32(&softmax->sum[q], sum);
     }
 }
 
-static void rescale(float (*out)[BLOCK], const float *factor, int64_t D) {
+/* out[D][query ..] *= factor[query ..] */
+static void rescale(float (*out)[BLOCK], const float *factor, int64_t D, int query, int queries) {
     for (int64_t d = 0; d < D; d++)
-        for (int v = 0; v < VECTORS; v++) {
-            float *at = &out[d][v * W];
-            vstore_f32(at, vload_f32(at) * vload_f32(factor + v * W));
-        }
+        for (int q = query; q < query + queries; q += W)
+            vstore_f32(&out[d][q], vload_f32(&out[d][q]) * vload_f32(&factor[q]));
 }
 
 /* out: [D][queries]; q: right factor summed over D */
-static void attend(float (*out)[BLOCK], Softmax *softmax, const Unit *q, Packed packed,
+static void attend(float (*out)[BLOCK], Softmax *softmax, const Unit *q, const Group *group,
                    const Layout *layout, const View *view) {
-    const int64_t D = layout->shape.D, last = view->start / BLOCK;
+    const int64_t D = layout->shape.D, k = D / UNIT;
     const float scale = layout->shape.scale * log2_e;
     _Alignas(64) float scores[BLOCK][BLOCK];
     _Alignas(64) Unit weights[BLOCK / UNIT][BLOCK];
-    for (int64_t block = view->from / BLOCK; block <= last; block++) {
-        const Factor keys = {packed.keys + block * layout->along, D / UNIT};
-        const Factor values = {packed.values + block * layout->along, BLOCK / UNIT};
-        product(scores[0], BLOCK, keys, (Factor){q, BLOCK}, BLOCK, BLOCK, D / UNIT, false);
-        if (!view_sees_all(view, block)) mask_block(scores, view, block);
-        if (softmax_largest(softmax, scores, scale)) rescale(out, softmax->correction, D);
-        softmax_weights(softmax, weights, scores, scale);
-        product(out[0], BLOCK, values, (Factor){weights[0], BLOCK}, D, BLOCK, BLOCK / UNIT, true);
+    for (int64_t block = view->from / BLOCK; block <= view->start / BLOCK; block++) {
+        const Unit *keys = group->keys + block * layout->along;
+        const Unit *values = group->values + block * layout->along;
+        Part parts[2];
+        const int count = view_parts(view, block, parts);
+        for (int i = 0; i < count; i++) {
+            const Part part = parts[i];
+            product(&scores[part.key][part.query], BLOCK, (Factor){keys + part.key * k, k},
+                    (Factor){q + part.query, BLOCK}, part.keys, part.queries, k, false);
+            if (!view_sees_all(view, block)) mask_part(scores, view, block, part);
+            if (softmax_refer(softmax, scores, part, scale))
+                rescale(out, softmax->correction, D, part.query, part.queries);
+            softmax_weights(softmax, weights, scores, part, scale);
+            product(&out[0][part.query], BLOCK, (Factor){values + part.key / UNIT, BLOCK / UNIT},
+                    (Factor){&weights[part.key / UNIT][part.query], BLOCK}, D, part.queries,
+                    part.keys / UNIT, true);
+        }
     }
 }
 
-static void forward_block(Storage *out, float *lse, const Storage *qkv,
-                          const int32_t *document_start, Packed packed, const Layout *layout,
-                          int64_t b, int64_t h, int64_t block) {
+/* The output and lse of query head g of the group. */
+static void forward_block(const Arguments *args, const Group *group, int64_t g, int64_t block) {
+    const Layout *layout = &args->layout;
     const AttentionShape shape = layout->shape;
-    const int64_t D = shape.D, start = b * shape.T + block * BLOCK,
-                  rows = block_rows(layout, block);
+    const int64_t D = shape.D, h = group->kv * layout->group + g, rows = block_rows(layout, block);
+    const int64_t t = group->b * shape.T + block * BLOCK;
     _Alignas(64) Unit along[BLOCK * MAX_D], q[BLOCK * MAX_D];
     _Alignas(64) float result[MAX_D][BLOCK], transposed[BLOCK][MAX_D];
-    pack_along(along, qkv + start * layout->stride + h * D, layout->stride, rows, BLOCK, D);
+    pack_along(along, args->qkv + t * layout->stride + h * D, layout->stride, rows, BLOCK, D);
     transpose(q, BLOCK, along, D / UNIT, BLOCK, D / UNIT);
 
     Softmax softmax = {.sum = {0}};
-    for (int i = 0; i < BLOCK; i++) softmax.largest[i] = -FLT_MAX;
+    for (int i = 0; i < BLOCK; i++) softmax.reference[i] = -FLT_MAX;
     memset(result, 0, (size_t)D * sizeof *result);
-    View view = attention_view(shape, document_start ? document_start + b * shape.T : NULL, block);
-    attend(result, &softmax, q, packed, layout, &view);
+    const View view = attention_view(
+        shape, args->document_start ? args->document_start + group->b * shape.T : NULL, block);
+    attend(result, &softmax, q, group, layout, &view);
 
     _Alignas(64) float reciprocal[BLOCK];
     for (int i = 0; i < BLOCK; i++) reciprocal[i] = 1 / softmax.sum[i];
-    rescale(result, reciprocal, D);
+    rescale(result, reciprocal, D, 0, BLOCK);
     transpose((Unit *)transposed, MAX_D, (Unit *)result, BLOCK, D, BLOCK);
-    write_rows(out + start * shape.H * D + h * D, shape.H * D, transposed[0], MAX_D, rows, D, 1);
+    write_rows(args->out + t * shape.H * D + h * D, shape.H * D, transposed[0], MAX_D, rows, D, 1);
     for (int64_t i = 0; i < rows; i++)
-        lse[(b * shape.H + h) * shape.T + block * BLOCK + i] =
-            softmax.largest[i] * shape.scale + logf(softmax.sum[i]);
+        args->lse[(group->b * shape.H + h) * shape.T + block * BLOCK + i] =
+            softmax.reference[i] * shape.scale + logf(softmax.sum[i]);
+}
+
+static void forward_by_groups(const Arguments *args, void *workspace, int64_t groups) {
+    const int64_t blocks = args->layout.blocks;
+    const int slots = (int)group_slots(groups, false);
+#pragma omp parallel for schedule(dynamic) num_threads(slots)
+    for (int64_t i = 0; i < groups; i++) {
+        const Group group = group_at(workspace, omp_get_thread_num(), &args->layout, i);
+        for (int64_t block = 0; block < blocks; block++) pack_block(&group, args, block);
+        for (int64_t j = 0; j < args->layout.group * blocks; j++)
+            forward_block(args, &group, j / blocks, j % blocks);
+    }
+}
+
+static void forward_by_blocks(const Arguments *args, void *workspace, int64_t groups) {
+    const int64_t blocks = args->layout.blocks, queries = args->layout.group * blocks;
+#pragma omp parallel
+    {
+#pragma omp for schedule(static)
+        for (int64_t i = 0; i < groups * blocks; i++) {
+            const Group group = group_at(workspace, i / blocks, &args->layout, i / blocks);
+            pack_block(&group, args, i % blocks);
+        }
+#pragma omp for schedule(dynamic)
+        for (int64_t i = 0; i < groups * queries; i++) {
+            const Group group = group_at(workspace, i / queries, &args->layout, i / queries);
+            const int64_t block = blocks - 1 - i % blocks; /* the longest first */
+            forward_block(args, &group, i % queries / blocks, block);
+        }
+    }
 }
 
 void KERNEL(attention_forward)(void *out, float *lse, const void *qkv,
                                const int32_t *document_start, void *workspace,
                                AttentionShape shape) {
-    const Layout layout = attention_layout(shape);
-    const int64_t blocks = layout.blocks, groups = shape.B * shape.KV;
-#pragma omp parallel
-    {
-#pragma omp for schedule(static)
-        for (int64_t i = 0; i < groups * blocks; i++)
-            pack_block(packed_group(workspace, &layout, i / blocks), &layout, qkv, i / blocks,
-                       i % blocks);
-#pragma omp for schedule(dynamic)
-        for (int64_t i = 0; i < shape.B * shape.H * blocks; i++) {
-            int64_t block = blocks - 1 - i % blocks; /* the longest first */
-            int64_t b = i / blocks / shape.H, h = i / blocks % shape.H;
-            Packed packed = packed_group(workspace, &layout, b * shape.KV + h / layout.group);
-            forward_block(out, lse, qkv, document_start, packed, &layout, b, h, block);
-        }
-    }
+    const Arguments args = {out, lse, qkv, document_start, attention_layout(shape)};
+    const int64_t groups = shape.B * shape.KV;
+    if (forward_shares_blocks(groups))
+        forward_by_blocks(&args, workspace, groups);
+    else
+        forward_by_groups(&args, workspace, groups);
 }

@@ -1,6 +1,6 @@
-/* What a block of queries sees: the keys lowest[i] .. its own position, for the query in lane i.
- * Both the forward and the backward take from here which blocks of keys to visit, so that the cost
- * is that of the window. */
+/* What a block of queries sees: the keys lowest[i] .. its own position, for the query in lane i; lowest
+ * never decreases along a row. Both the forward and the backward take from here which blocks of keys
+ * to visit, and which parts of a block at an edge, so that the cost is that of the window. */
 #ifndef HEARTH_CPU_KERNELS_ATTENTION_VIEW_H
 #define HEARTH_CPU_KERNELS_ATTENTION_VIEW_H
 
@@ -9,13 +9,19 @@
 
 #include "cpu/kernels.h"
 
-enum { BLOCK = 64 }; /* queries, and keys, in a block */
+enum { BLOCK = 64, HALF = BLOCK / 2 }; /* queries, and keys, in a block */
 
 typedef struct View {
     int32_t lowest[BLOCK];
     int64_t start;           /* position of the first query */
     int64_t from, full_from; /* the first key seen by any query, and by all of them */
+    int64_t half_from[2];    /* the first key seen by any query in half a block */
 } View;
+
+/* The part of a block of scores to compute: keys are its rows, queries its columns. */
+typedef struct Part {
+    int key, keys, query, queries;
+} Part;
 
 static inline int64_t blocks_of(int64_t T) {
     return (T + BLOCK - 1) / BLOCK;
@@ -25,9 +31,10 @@ static inline int64_t blocks_of(int64_t T) {
  */
 static inline View attention_view(AttentionShape shape, const int32_t *document_start,
                                   int64_t block) {
-    View view = {.start = block * BLOCK, .from = INT64_MAX};
+    View view = {.start = block * BLOCK, .from = INT64_MAX, .half_from = {INT64_MAX, INT64_MAX}};
     for (int i = 0; i < BLOCK; i++) {
-        int64_t t = view.start + i < shape.T ? view.start + i : view.start;
+        const bool inside = view.start + i < shape.T;
+        int64_t t = inside ? view.start + i : view.start, *half_from = &view.half_from[i / HALF];
         int64_t lowest = document_start ? document_start[t] : 0;
         if (shape.window >= 0 && lowest < t - shape.window) lowest = t - shape.window;
         if (lowest < 0) lowest = 0;
@@ -35,6 +42,7 @@ static inline View attention_view(AttentionShape shape, const int32_t *document_
         view.lowest[i] = (int32_t)lowest;
         if (lowest < view.from) view.from = lowest;
         if (lowest > view.full_from) view.full_from = lowest;
+        if (inside && lowest < *half_from) *half_from = lowest;
     }
     return view;
 }
@@ -46,6 +54,27 @@ static inline bool view_sees(const View *view, int64_t key_block) {
 /* Every query sees every key of the block: no mask is needed. */
 static inline bool view_sees_all(const View *view, int64_t key_block) {
     return key_block * BLOCK < view->start && key_block * BLOCK >= view->full_from;
+}
+
+/* Whether any query of a half sees any of HALF keys from `key` on. */
+static inline bool half_sees(const View *view, int half, int64_t key) {
+    return key < view->start + (half + 1) * HALF && key + HALF > view->half_from[half];
+}
+
+/* The parts of a block that are visible, in halves: one or two, none when nothing is. */
+static inline int view_parts(const View *view, int64_t key_block, Part parts[2]) {
+    int count = 0;
+    for (int key = 0; key < BLOCK; key += HALF) {
+        const bool low = half_sees(view, 0, key_block * BLOCK + key);
+        const bool high = half_sees(view, 1, key_block * BLOCK + key);
+        const Part part = {key, HALF, low ? 0 : HALF, low && high ? BLOCK : HALF};
+        if (!low && !high) continue;
+        if (count && parts[0].query == part.query && parts[0].queries == part.queries)
+            parts[0].keys = BLOCK;
+        else
+            parts[count++] = part;
+    }
+    return count;
 }
 
 #endif

@@ -27,24 +27,23 @@ static inline vfloat dot(vfloat sum, vunit a, vunit b) {
 #endif
 }
 
-/* Rounds lane i of UNIT vectors, which follow each other in the summed index, to unit i. */
-static inline vunit units_across(const vfloat x[UNIT]) {
+/* Rounds UNIT vectors, whose lanes in turn follow each other in the summed index, to W units. */
+static inline vunit units_along(const vfloat x[UNIT]) {
 #if DOT_BF16
-    const vunit lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-    const vunit halves = lane | (lane + W) << 16; /* unit i: numbers i and W + i of `both` */
-    const __m512i both = (__m512i)_mm512_cvtne2ps_pbh((__m512)x[1], (__m512)x[0]);
-    return (vunit)_mm512_permutexvar_epi16((__m512i)halves, both);
+    return (vunit)_mm512_cvtne2ps_pbh((__m512)x[1], (__m512)x[0]);
 #else
     return (vunit)x[0];
 #endif
 }
 
-/* Rounds W numbers that follow each other in the summed index to W / UNIT units. */
-static inline void store_units_along(Unit *to, vfloat x) {
+/* Rounds lane i of UNIT vectors, which follow each other in the summed index, to unit i. */
+static inline vunit units_across(const vfloat x[UNIT]) {
 #if DOT_BF16
-    _mm256_storeu_si256((__m256i *)(void *)to, (__m256i)_mm512_cvtneps_pbh((__m512)x));
+    const vunit lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    const vunit halves = lane | (lane + W) << 16; /* unit i: numbers i and W + i */
+    return (vunit)_mm512_permutexvar_epi16((__m512i)halves, (__m512i)units_along(x));
 #else
-    memcpy(to, &x, sizeof x);
+    return (vunit)x[0];
 #endif
 }
 

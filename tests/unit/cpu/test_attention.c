@@ -177,6 +177,44 @@ static void test_cost_is_that_of_the_window(void **state) {
     assert_int_equal(visited(-1, starts), 8 * (8 * 9 / 2));
 }
 
+/* Quarters of blocks that are computed, of those of a block of queries. */
+static int64_t quarters(const View *view, int64_t key_blocks) {
+    int64_t count = 0;
+    for (int64_t k = 0; k < key_blocks; k++) {
+        Part parts[2];
+        for (int i = view_parts(view, k, parts) - 1; i >= 0; i--)
+            count += parts[i].keys * parts[i].queries / (HALF * HALF);
+    }
+    return count;
+}
+
+/* Each query sees all its keys within the parts, and quarters that nobody sees are left out. */
+static void test_parts_cover_what_is_visible(void **state) {
+    (void)state;
+    const int64_t windows[] = {-1, 0, 20, 64, 100};
+    for (size_t w = 0; w < 5; w++)
+        for (int documents = 0; documents < 2; documents++) {
+            const AttentionShape shape = {1, 300, 1, 1, 64, windows[w], 1};
+            int32_t starts[300];
+            for (int i = 0; i < 300; i++) starts[i] = i / 90 * 90;
+            for (int64_t q = 0; q < blocks_of(shape.T); q++) {
+                const View view = attention_view(shape, documents ? starts : NULL, q);
+                bool seen[2][10] = {{false}};
+                int64_t expected = 0;
+                for (int64_t i = 0; i < BLOCK && q * BLOCK + i < shape.T; i++)
+                    for (int64_t key = view.lowest[i]; key <= q * BLOCK + i; key++)
+                        seen[i / HALF][key / HALF] = true;
+                for (int i = 0; i < 20; i++) expected += seen[i / 10][i % 10];
+                assert_int_equal(quarters(&view, blocks_of(shape.T)), expected);
+                for (int64_t k = 0; k < blocks_of(shape.T); k++) {
+                    Part parts[2];
+                    for (int i = view_parts(&view, k, parts) - 1; i >= 0; i--)
+                        assert_true(seen[parts[i].query / HALF][k * 2 + parts[i].key / HALF]);
+                }
+            }
+        }
+}
+
 /* Had a kernel visited keys beyond the window, their NaN would show. */
 static void test_nothing_beyond_the_window_is_touched(void **state) {
     (void)state;
@@ -206,6 +244,7 @@ int main(void) {
         cmocka_unit_test(test_reference_gradient),
         cmocka_unit_test(test_same_bits_with_any_threads),
         cmocka_unit_test(test_cost_is_that_of_the_window),
+        cmocka_unit_test(test_parts_cover_what_is_visible),
         cmocka_unit_test(test_nothing_beyond_the_window_is_touched),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
