@@ -8,11 +8,12 @@
 
 #include "base/threads.h"
 #include "cpu/kernels/panel.h"
+#include "cpu/kernels/row.h"
 
 enum {
     BLOCK = 2048,            /* rows of A in a task */
     GROUP_BYTES = 576 << 10, /* of a group's panels */
-    CHUNK = 2048             /* numbers of K at a time, at most one and a half of it */
+    CHUNK = 1024             /* numbers of K at a time, at most one and a half of it */
 };
 
 /* Whether units of A can be read where they lie. */
@@ -37,12 +38,12 @@ static Cut cut(MatmulShape shape) {
     cut.panels = divide_up(shape.N, PANEL);
     const int64_t fit = GROUP_BYTES / (cut.chunk / UNIT * PANEL * (int64_t)sizeof(Unit));
     cut.groups = divide_up(cut.panels, fit > 1 ? fit : 1);
-    cut.groups = least(divide_up(cut.groups, threads) * threads, cut.panels);
-    cut.group_panels = divide_up(cut.panels, cut.groups);
     cut.blocks = divide_up(shape.M, BLOCK);
-    if (cut.groups < threads) /* few columns: share the rows out as well */
-        cut.blocks =
-            least(divide_up(shape.M, ROWS), cut.blocks * divide_up(2 * threads, cut.groups));
+    if (cut.groups * cut.blocks % threads) /* shares that do not come out even */
+        cut.groups = least(divide_up(cut.groups, threads) * threads, cut.panels);
+    if (cut.groups * cut.blocks < threads)
+        cut.blocks = least(divide_up(shape.M, ROWS), divide_up(2 * threads, cut.groups));
+    cut.group_panels = divide_up(cut.panels, cut.groups);
     cut.rows = divide_up(divide_up(shape.M, cut.blocks), ROWS) * ROWS;
     cut.blocks = divide_up(shape.M, cut.rows);
     return cut;
@@ -52,7 +53,7 @@ static Cut cut(MatmulShape shape) {
 typedef struct Place {
     Unit *panels; /* [group_panels][chunk / UNIT][PANEL] */
     Unit *rows;   /* [ROWS][chunk / UNIT], where A is not read in place */
-    float *sums;  /* [rows][group_panels * PANEL], where there are several chunks */
+    float *sums;  /* [rows / ROWS][group_panels][ROWS][PANEL], where there are several chunks */
 } Place;
 
 static int64_t panels_units(const Cut *cut) {
@@ -74,71 +75,10 @@ static Place place_at(void *workspace, int64_t thread, const Cut *cut, int64_t K
     return (Place){panels, rows, (float *)(rows + rows_units(cut, K))};
 }
 
-/* A tile of the output: where its sums come from and go to. */
-typedef struct Tile {
-    Left left;
-    const Unit *panel;
-    int64_t steps, rows, columns; /* what of the tile lies inside the output */
-    char *out;
-    const char *addend;
-    int64_t stride; /* of out and addend, in elements */
-    bool out_f32;
-    float *sums; /* of the chunks before, and for those to come; stride sums_stride */
-    int64_t sums_stride;
-    bool first, last; /* chunk */
-} Tile;
-
-/* Vector j of row i. */
-INLINE void tile_store(const Tile *tile, int i, int j, vfloat sum) {
-    const int64_t at = i * tile->stride + j * W, count = tile->columns - j * W;
-    Storage *out = (Storage *)(void *)tile->out + at;
-    const Storage *addend = (const Storage *)(const void *)tile->addend + at;
-    if (tile->addend) sum += count < W ? vload_part(addend, count) : vload(addend);
-    if (count < W)
-        vstore_part(out, sum, count);
-    else
-        vstore(out, sum);
-}
-
-/* The same where the output is fp32 and storage is not: a single row of logits, seldom. */
-INLINE void tile_store_f32(const Tile *tile, int i, int j, vfloat sum) {
-    const int64_t at = i * tile->stride + j * W, count = least(W, tile->columns - j * W);
-    if (tile->addend) sum += vload_f32_part((const float *)(const void *)tile->addend + at, count);
-    vstore_f32_part((float *)(void *)tile->out + at, sum, count);
-}
-
-INLINE void tile_run(const Tile *tile, int vectors) {
-    vfloat sums[ROWS][VECTORS];
-#pragma GCC unroll 8
-    for (int i = 0; i < ROWS; i++)
-#pragma GCC unroll 3
-        for (int j = 0; j < vectors; j++)
-            sums[i][j] =
-                tile->first ? splat(0) : vload_f32(tile->sums + i * tile->sums_stride + j * W);
-    tile_add(sums, &tile->left, tile->panel, vectors, tile->steps);
-#pragma GCC unroll 8
-    for (int i = 0; i < ROWS; i++)
-#pragma GCC unroll 3
-        for (int j = 0; j < vectors; j++)
-            if (!tile->last)
-                vstore_f32(tile->sums + i * tile->sums_stride + j * W, sums[i][j]);
-            else if (i < tile->rows && tile->out_f32)
-                tile_store_f32(tile, i, j, sums[i][j]);
-            else if (i < tile->rows)
-                tile_store(tile, i, j, sums[i][j]);
-}
-
-static void tile_any(const Tile *tile) {
-    const int64_t vectors = divide_up(tile->columns, W);
-    if (vectors == 1) tile_run(tile, 1);
-    if (vectors == 2) tile_run(tile, 2);
-    if (vectors == 3) tile_run(tile, 3);
-}
-
 typedef struct Arguments {
-    char *out;
+    void *out;
     const Storage *a, *b;
-    const char *addend;
+    const void *addend;
     MatmulShape shape;
     bool out_f32;
     Cut cut;
@@ -183,29 +123,48 @@ static Left left_rows(const Place *place, const Arguments *args, const Part *par
     return left;
 }
 
-static void multiply_part(const Place *place, const Arguments *args, const Part *part, int64_t m,
-                          int64_t end) {
-    const int64_t N = args->shape.N, steps = divide_up(part->length, UNIT), start = m;
-    const int64_t size = args->out_f32 ? (int64_t)sizeof(float) : (int64_t)sizeof(Storage);
-    Tile tile = {.steps = steps,
-                 .stride = N,
-                 .out_f32 = args->out_f32,
-                 .sums_stride = args->cut.group_panels * PANEL,
-                 .first = part->first,
-                 .last = part->last};
-    for (; m < end; m += ROWS) {
-        tile.left = left_rows(place, args, part, m);
-        tile.rows = end - m;
-        for (int64_t p = part->first_panel; p < part->last_panel; p++) {
-            const int64_t n = p * PANEL, in_group = p - part->first_panel;
-            tile.columns = least(PANEL, N - n);
-            tile.panel = place->panels + in_group * steps * PANEL;
-            tile.out = args->out + (m * N + n) * size;
-            tile.addend = args->addend ? args->addend + (m * N + n) * size : NULL;
-            if (args->cut.chunks > 1)
-                tile.sums = place->sums + (m - start) * tile.sums_stride + in_group * PANEL;
-            tile_any(&tile);
+/* out[rows][columns] from row m, column n on = sums[ROWS][PANEL] + addend. */
+static void store_tile(const Arguments *args, int64_t m, int64_t n, const float *sums, int64_t rows,
+                       int64_t columns) {
+    for (int64_t i = 0; i < rows; i++, sums += PANEL) {
+        const int64_t at = (m + i) * args->shape.N + n;
+        Storage *out = (Storage *)args->out + at;
+        const Storage *addend = args->addend ? (const Storage *)args->addend + at : NULL;
+        for (int64_t j = 0; j < columns; j += W) {
+            vfloat sum = vload_f32(sums + j);
+            if (addend) sum += row_load(addend, j, columns);
+            row_store(out, j, columns, sum);
         }
+    }
+}
+
+/* The same where out is fp32 and storage is not: logits of a single row, seldom. */
+static void store_tile_f32(const Arguments *args, int64_t m, int64_t n, const float *sums,
+                           int64_t rows, int64_t columns) {
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < columns; j++) {
+            const int64_t at = (m + i) * args->shape.N + n + j;
+            const float addend = args->addend ? ((const float *)args->addend)[at] : 0;
+            ((float *)args->out)[at] = sums[i * PANEL + j] + addend;
+        }
+}
+
+/* ROWS rows from m on times the panels of the part. kept: [group_panels][ROWS][PANEL] sums of the
+ * chunks before. */
+static void multiply_rows(const Place *place, const Arguments *args, const Part *part, int64_t m,
+                          int64_t rows, float *kept) {
+    const int64_t steps = divide_up(part->length, UNIT);
+    const Left left = left_rows(place, args, part, m);
+    _Alignas(64) float sums[ROWS * PANEL];
+    for (int64_t p = part->first_panel; p < part->last_panel; p++, kept += ROWS * PANEL) {
+        const int64_t columns = least(PANEL, args->shape.N - p * PANEL);
+        const Unit *panel = place->panels + (p - part->first_panel) * steps * PANEL;
+        tile_product(part->last ? sums : kept, part->first ? NULL : kept, PANEL, &left, panel,
+                     columns, steps);
+        if (part->last && args->out_f32)
+            store_tile_f32(args, m, p * PANEL, sums, rows, columns);
+        else if (part->last)
+            store_tile(args, m, p * PANEL, sums, rows, columns);
     }
 }
 
@@ -220,7 +179,9 @@ static void run_task(const Place *place, const Arguments *args, int64_t group, i
                            .first = c == 0,
                            .last = c == cut->chunks - 1};
         pack_group(place, args, &part);
-        multiply_part(place, args, &part, m, end);
+        for (int64_t row = m; row < end; row += ROWS)
+            multiply_rows(place, args, &part, row, least(ROWS, end - row),
+                          place->sums + (row - m) * cut->group_panels * PANEL);
     }
 }
 

@@ -34,13 +34,19 @@ typedef struct Left {
     int64_t step;
 } Left;
 
-/* sums[i][j] += the products over `steps` units, one after the other: an element has the same bits in
- * whichever tile it falls. `vectors` is a constant where this is inlined. */
-INLINE void tile_add(vfloat sums[ROWS][VECTORS], const Left *left, const Unit *panel, int vectors,
-                     int64_t steps) {
+/* `vectors` is a constant where this is inlined. */
+INLINE void tile_vectors(float *to, const float *from, int64_t stride, const Left *left,
+                         const Unit *panel, int vectors, int64_t steps) {
+    vfloat sums[ROWS][VECTORS];
     const Unit *row[ROWS];
     const int64_t step = left->step;
-    for (int i = 0; i < ROWS; i++) row[i] = left->row[i];
+#pragma GCC unroll 8
+    for (int i = 0; i < ROWS; i++) {
+        row[i] = left->row[i];
+#pragma GCC unroll 3
+        for (int j = 0; j < vectors; j++)
+            sums[i][j] = from ? vload_f32(from + i * stride + j * W) : splat(0);
+    }
     for (int64_t k = 0; k < steps; k++, panel += PANEL) {
         vunit right[VECTORS];
 #pragma GCC unroll 3
@@ -52,6 +58,23 @@ INLINE void tile_add(vfloat sums[ROWS][VECTORS], const Left *left, const Unit *p
             for (int j = 0; j < vectors; j++) sums[i][j] = dot(sums[i][j], one, right[j]);
         }
     }
+#pragma GCC unroll 8
+    for (int i = 0; i < ROWS; i++)
+#pragma GCC unroll 3
+        for (int j = 0; j < vectors; j++) vstore_f32(to + i * stride + j * W, sums[i][j]);
+}
+
+/* to[ROWS][stride] = from (NULL: 0) + the products over `steps` units, for the vectors that hold the
+ * first `columns` of the panel. Units are added one after the other, so an element has the same bits
+ * in whichever tile it falls. */
+static inline void tile_product(float *to, const float *from, int64_t stride, const Left *left,
+                                const Unit *panel, int64_t columns, int64_t steps) {
+    if (columns > 2 * W)
+        tile_vectors(to, from, stride, left, panel, 3, steps);
+    else if (columns > W)
+        tile_vectors(to, from, stride, left, panel, 2, steps);
+    else
+        tile_vectors(to, from, stride, left, panel, 1, steps);
 }
 
 /* ---- packing ---- */

@@ -8,12 +8,13 @@
 
 #include "base/threads.h"
 #include "cpu/kernels/panel.h"
+#include "cpu/kernels/row.h"
 
 enum {
-    CHUNK = 2048, /* tokens at a time */
-    BLOCK = 96,   /* columns of A in a thread's block */
-    SLICE = 32,   /* tokens of B that a thread packs at a time */
-    AHEAD = 16    /* tokens; A's columns lie too far apart for the processor to foresee */
+    CHUNK = 2048,     /* tokens at a time */
+    BLOCK = 96,       /* columns of A in a thread's block */
+    SLICE = 32,       /* tokens of B that a thread packs at a time */
+    TOKENS_AHEAD = 16 /* tokens; A's columns lie too far apart for the processor to foresee */
 };
 _Static_assert(BLOCK % ROWS == 0, "a block holds whole tiles");
 
@@ -60,50 +61,10 @@ static void pack_left(Unit *to, const Storage *x, int64_t stride, int64_t column
     const int64_t steps = divide_up(tokens, UNIT);
     for (int64_t k = 0; k < steps; k++, x += UNIT * stride)
         for (int64_t c = 0; c < columns; c += W) {
-            for (int u = 0; u < UNIT; u++) __builtin_prefetch(x + (AHEAD + u) * stride + c);
+            for (int u = 0; u < UNIT; u++) __builtin_prefetch(x + (TOKENS_AHEAD + u) * stride + c);
             store_left(to, steps, k, c,
                        load_units_down(x + c, stride, columns - c, tokens - k * UNIT));
         }
-}
-
-typedef struct Tile {
-    Left left;
-    const Unit *panel;
-    int64_t steps, rows, columns; /* what of the tile lies inside the output */
-    float *out;
-    int64_t stride;
-} Tile;
-
-INLINE void tile_run(const Tile *tile, int vectors) {
-    vfloat sums[ROWS][VECTORS];
-#pragma GCC unroll 8
-    for (int i = 0; i < ROWS; i++)
-#pragma GCC unroll 3
-        for (int j = 0; j < vectors; j++) {
-            __builtin_prefetch(tile->out + i * tile->stride + j * W, 1);
-            sums[i][j] = splat(0);
-        }
-    tile_add(sums, &tile->left, tile->panel, vectors, tile->steps);
-#pragma GCC unroll 8
-    for (int i = 0; i < ROWS; i++) {
-        if (i >= tile->rows) break;
-#pragma GCC unroll 3
-        for (int j = 0; j < vectors; j++) {
-            float *out = tile->out + i * tile->stride + j * W;
-            const int64_t count = tile->columns - j * W;
-            if (count < W)
-                vstore_f32_part(out, vload_f32_part(out, count) + sums[i][j], count);
-            else
-                vstore_f32(out, vload_f32(out) + sums[i][j]);
-        }
-    }
-}
-
-static void tile_any(const Tile *tile) {
-    const int64_t vectors = divide_up(tile->columns, W);
-    if (vectors == 1) tile_run(tile, 1);
-    if (vectors == 2) tile_run(tile, 2);
-    if (vectors == 3) tile_run(tile, 3);
 }
 
 typedef struct Arguments {
@@ -124,23 +85,34 @@ static void pack_slice(const Arguments *args, int64_t start, int64_t from, int64
                         count);
 }
 
+/* The tile of rows m .. and panel p, added to the output. */
+static void add_tile(const Arguments *args, const Unit *left, int64_t m, int64_t p, int64_t steps) {
+    const int64_t N = args->shape.N, columns = least(PANEL, N - p * PANEL);
+    const int64_t rows = least(ROWS, args->shape.M - m);
+    float *out = args->out + m * N + p * PANEL;
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < columns; j += W) __builtin_prefetch(out + i * N + j, 1);
+    Left units = {.step = ROWS};
+    for (int i = 0; i < ROWS; i++) units.row[i] = left + i;
+    _Alignas(64) float sums[ROWS * PANEL];
+    tile_product(sums, NULL, PANEL, &units, args->panels + p * steps * PANEL, columns, steps);
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < columns; j += W)
+            row_store_f32(out + i * N, j, columns,
+                          row_load_f32(out + i * N, j, columns) + vload_f32(sums + i * PANEL + j));
+}
+
+/* Block number `block` of the output's rows, for the tokens from `start` on. */
 static void add_block(const Arguments *args, Unit *left, int64_t block, int64_t start,
                       int64_t tokens) {
-    const int64_t M = args->shape.M, N = args->shape.N, steps = divide_up(tokens, UNIT);
-    const int64_t from = block * args->cut.tiles / args->cut.blocks;
-    const int64_t to = (block + 1) * args->cut.tiles / args->cut.blocks;
-    pack_left(left, args->a + start * M + from * ROWS, M, least(M, to * ROWS) - from * ROWS,
-              tokens);
-    Tile tile = {.left.step = ROWS, .steps = steps, .stride = N};
-    for (int64_t p = 0; p < args->cut.panels; p++)
-        for (int64_t t = from; t < to; t++) {
-            for (int i = 0; i < ROWS; i++) tile.left.row[i] = left + (t - from) * steps * ROWS + i;
-            tile.panel = args->panels + p * steps * PANEL;
-            tile.rows = M - t * ROWS;
-            tile.columns = least(PANEL, N - p * PANEL);
-            tile.out = args->out + t * ROWS * N + p * PANEL;
-            tile_any(&tile);
-        }
+    const Cut *cut = &args->cut;
+    const int64_t M = args->shape.M, steps = divide_up(tokens, UNIT);
+    const int64_t from = block * cut->tiles / cut->blocks * ROWS;
+    const int64_t to = least(M, (block + 1) * cut->tiles / cut->blocks * ROWS);
+    pack_left(left, args->a + start * M + from, M, to - from, tokens);
+    for (int64_t p = 0; p < cut->panels; p++)
+        for (int64_t m = from; m < to; m += ROWS)
+            add_tile(args, left + (m - from) * steps, m, p, steps);
 }
 
 void KERNEL(weight_gradient)(float *out, const void *a, const void *b, void *workspace,
