@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures hearth and its peers side by side, in one run. `make bench` calls it; see docs/benchmarks.md."""
+"""Measures hearth and its peers side by side, in one run: `make bench`, docs/benchmarks.md."""
 
 import argparse
 import os
@@ -19,11 +19,15 @@ from peers.venv import Venv
 from place import ROOT, Place
 from progress import Progress
 
+# Expected seconds of each part by its rounds, from two cores: for each model, and beside them.
+EACH = {"steps": lambda n: 110 + 70 * n, "profile": lambda n: 10 + 8 * n, "matmuls": lambda n: 15}
+WHOLE = {"steps": lambda n: 110 + 150 * n, "claims": lambda n: 60 + 100 * n}
+
 PEERS = "pytorch-eager pytorch-compile pytorch-plain llm.c nanochat"
 
 
 def arguments():
-    """Options, each of which may come from the environment as make passes it: MODELS for --models."""
+    """Options, each of which may come from the environment as make passes it: MODELS."""
     parser = argparse.ArgumentParser(description=__doc__)
 
     def option(name, default, text):
@@ -68,31 +72,25 @@ class Bench:
         }
 
     def expected(self):
-        """Seconds, from experience on two cores."""
-        each = {"steps": 110 + 70 * self.rounds, "matmuls": 15, "profile": 25}
-        whole = {"claims": 60 + 100 * self.rounds, "steps": 120 * self.rounds}
-        return sum(each.get(part, 0) * len(self.models) + whole.get(part, 0) for part in self.parts)
+        models = sum(EACH[part](self.rounds) for part in self.parts if part in EACH)
+        whole = sum(WHOLE[part](self.rounds) for part in self.parts if part in WHOLE)
+        return models * len(self.models) + whole
 
     def steps(self):
         self.progress.part("token shards")
         shards = data.token_shards(self.place)
         checkouts = {"llm.c": self.options.llmc, "nanochat": self.options.nanochat}
         peers = {name: checkouts.get(name) for name in self.options.peers.split()}
-        main, gpt2, d12 = steps.implementations(self.place, self.venv, shards, peers)
-        for workload in self.models:
-            self.compare(workload, main, 110 + 70 * self.rounds)
-        for workload, implementations in (
-            (steps.GPT2, gpt2),
-            (steps.GPT2_CONTEXT, gpt2),
-            (steps.D12, d12),
-        ):
-            if len(implementations) > 1 and not (
-                self.options.quick and workload.batch_tokens > 256
-            ):
-                self.compare(workload, implementations, 40 * self.rounds)
+        pairs = steps.comparisons(self.place, self.venv, shards, self.models, peers)
+        for workload, implementations in pairs:
+            if self.options.quick and workload in (steps.GPT2_CONTEXT, steps.D12):
+                name = implementations[-1].name
+                self.report["absent"].append([name, workload.title, "not in a quick run"])
+            else:
+                self.compare(workload, implementations)
 
-    def compare(self, workload, implementations, expected):
-        self.progress.part(f"training steps: {workload.title}", expected)
+    def compare(self, workload, implementations):
+        self.progress.part(f"training steps: {workload.title}", EACH["steps"](self.rounds))
         results, missing = steps.measure(
             self.place,
             workload,
@@ -107,7 +105,7 @@ class Bench:
 
     def profile(self):
         for workload in self.models:
-            self.progress.part(f"profile: {workload.title}", 25)
+            self.progress.part(f"profile: {workload.title}", EACH["profile"](self.rounds))
             self.report["profiles"].append(
                 self.place.json(
                     self.place.program("profile"),
@@ -121,7 +119,7 @@ class Bench:
     def matmuls(self):
         """oneDNN's rates beside those of hearth's profile, shape by shape."""
         for workload, profile in zip(self.models, self.report["profiles"]):
-            self.progress.part(f"matmuls: {workload.title}", 15)
+            self.progress.part(f"matmuls: {workload.title}", EACH["matmuls"](self.rounds))
             entry = self.machine.measure_matmuls(self.place, workload)
             rates = {shape_key(row): row["flops_per_s"] for row in profile["matmuls"]}
             for shape in entry["matmuls"]:

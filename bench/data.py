@@ -15,7 +15,7 @@ SHARD_TOKENS = 50_000_000
 
 
 def token_shards(place):
-    """A directory of llm.c shards of random tokens below 32000, which every implementation reads."""
+    """A directory of llm.c shards of random tokens below 32000, which all implementations read."""
     directory = place.scratch / "shards"
     if not (directory / "done").exists():
         directory = place.directory("shards")

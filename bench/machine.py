@@ -1,4 +1,4 @@
-"""The machine: what it is, and what it can do (machine.c), measured again and again during the run."""
+"""The machine: what it is, and what it can do (machine.c), measured all through the run."""
 
 import os
 import platform

@@ -48,7 +48,7 @@ def threads():
 
 
 def drop_from_cache(directory):
-    """Makes the files of a directory cold: written to the disk, then forgotten by the page cache."""
+    """Makes the files of a directory cold: written to disk, then dropped from the page cache."""
     for path in Path(directory).iterdir():
         file = os.open(path, os.O_RDONLY)
         os.fsync(file)

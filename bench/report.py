@@ -20,8 +20,8 @@ def write(directory, machine, report):
 def markdown(report):
     parts = [
         f"# {report['machine']['cpu']}, {report['machine']['threads']} threads, {report['date']}",
-        f"`make bench` at {report['revision']}: {report['settings']}. All in one run, implementations in turn, "
-        "medians; a ratio compares what stands in this file only.",
+        f"`make bench` at {report['revision']}: {report['settings']}. All in one run, "
+        "implementations in turn, medians; a ratio compares what stands in this file only.",
         machine_table(report["machine"]),
         steps_table(report["results"]),
         claims_table(report["claims"]),
@@ -81,22 +81,11 @@ def steps_table(results):
                     "" if result is ours else f"{memory:.2f}×",
                 )
             )
+    header = "|||tokens/s|of peak|peak MiB|hearth's speed to it|hearth's memory to it".split("|")
     return (
-        "## Training steps\n\nForward, backward, clipping, AdamW and data. The share of the peak counts the FLOPs that "
-        "the model needs, attention causal and exact, for every implementation.\n\n"
-        + table(
-            [
-                "",
-                "",
-                "",
-                "tokens/s",
-                "of peak",
-                "peak MiB",
-                "hearth's speed to it",
-                "hearth's memory to it",
-            ],
-            rows,
-        )
+        "## Training steps\n\nForward, backward, clipping, AdamW and data. The share of the peak "
+        "counts the FLOPs that the model needs, attention causal and exact, for everyone.\n\n"
+        + table(header, rows)
     )
 
 
@@ -114,7 +103,7 @@ def matmul_table(entry):
             weights[name] += work / rate if rate else float("inf")
         rows.append(
             (
-                f"{shape['operation'].removeprefix('matmul ')} {shape['M']} × {shape['N']} × {shape['K']}",
+                shape_title(shape),
                 *(f"{rate / 1e9:.0f}" for rate in rates.values()),
             )
         )
@@ -130,9 +119,15 @@ def matmul_table(entry):
     )
     return (
         title
-        + "GFLOP/s. oneDNN alone, its operands plain or packed beforehand; hearth's inside the step.\n\n"
+        + "GFLOP/s. oneDNN alone, its operands plain or packed beforehand; "
+        + "hearth's inside the step.\n\n"
         + table(["", "oneDNN plain", "oneDNN packed", "hearth"], rows)
     )
+
+
+def shape_title(shape):
+    name = shape["operation"].removeprefix("matmul ")
+    return f"{name} {shape['M']} × {shape['N']} × {shape['K']}"
 
 
 def profile_table(profile):

@@ -9,8 +9,8 @@ from peers.nanochat import Nanochat
 from peers.pytorch import PyTorch
 from workloads import Workload
 
-# GPT-2's 124M in llama's form: the same matrices but for the MLP's shape, the same FLOPs. First the batch that
-# llm.c is set to, then a whole context.
+# GPT-2's 124M in llama's form: the same matrices but for the MLP's shape, the same FLOPs. First the
+# batch that llm.c is set to, then a whole context.
 GPT2_NAME = "llama-124m (GPT-2's sizes)"
 GPT2 = Workload("llama-110m", 64, 4, vocab=50257, name=GPT2_NAME)
 GPT2_CONTEXT = Workload("llama-110m", 1024, 1, vocab=50257, name=GPT2_NAME)
@@ -25,30 +25,33 @@ D12 = Workload(
 )
 
 
-def implementations(place, venv, data, peers):
-    """Who trains hearth's presets, who GPT-2's sizes, who nanochat's."""
+def comparisons(place, venv, data, models, peers):
+    """Every workload with those who train it: the models given, then those that a peer has fixed.
+    `peers` are names, with the checkout where there is one."""
     pytorch = [
         PyTorch(name, place, venv, data)
         for name in ("pytorch-eager", "pytorch-compile", "pytorch-plain")
         if name in peers
     ]
-    llmc = [LlmC(place, peers["llm.c"], data)] if "llm.c" in peers else []
-    nanochat = [Nanochat(place, venv, peers["nanochat"])] if "nanochat" in peers else []
-    return (
-        [Hearth(place, data), *pytorch],
-        [Hearth(place, data), HearthFp32(place, data), *llmc] if llmc else [],
-        [Hearth(place, data), *nanochat] if nanochat else [],
-    )
+    pairs = [(workload, [Hearth(place, data), *pytorch]) for workload in models]
+    if "llm.c" in peers:
+        llmc = LlmC(place, peers["llm.c"], data)
+        for workload in (GPT2, GPT2_CONTEXT):
+            pairs.append((workload, [Hearth(place, data), HearthFp32(place, data), llmc]))
+    if "nanochat" in peers:
+        pairs.append((D12, [Hearth(place, data), Nanochat(place, venv, peers["nanochat"])]))
+    return pairs
 
 
 def plan(place, workload):
-    """hearth's plan of a workload; its exact_flops_per_token count what causal attention needs and no more."""
+    """hearth's plan: its exact_flops_per_token count causal attention and no recomputation."""
     return place.json(place.hearth, "plan", "--json", *workload.options())
 
 
 def measure(place, workload, peers, rounds, seconds, progress, machine):
     """Returns (results, absent): a row for each implementation, and [implementation, reason]."""
     planned = plan(place, workload)
+    hearths = sum(isinstance(peer, Hearth) for peer in peers)
     present, absent = [], []
     for peer in peers:
         try:
@@ -58,6 +61,8 @@ def measure(place, workload, peers, rounds, seconds, progress, machine):
         except (Absent, RuntimeError) as reason:
             absent.append([peer.name, workload.title, str(reason)])
             progress.say(f"{peer.name} is absent: {reason}")
+    if workload.name and len(present) == hearths:
+        return [], absent  # a model that is there for a peer's sake
     times = {id(peer): [] for peer in present}
     for number in range(rounds):
         machine.measure_peak(place, workload)
@@ -73,7 +78,8 @@ def measure(place, workload, peers, rounds, seconds, progress, machine):
                 continue
             rate = workload.batch_tokens / statistics.median(measured)
             progress.say(
-                f"round {number + 1} of {rounds}: {peer.name} {rate:.0f} tokens/s, {len(measured)} steps"
+                f"round {number + 1} of {rounds}: {peer.name} {rate:.0f} tokens/s, "
+                f"{len(measured)} steps"
             )
     return [row(peer, workload, planned, times[id(peer)], machine) for peer in present], absent
 

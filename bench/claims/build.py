@@ -6,7 +6,7 @@ from place import threads
 
 
 def make_dataset(place):
-    """A tokenizer, compressed JSON lines and a dataset of them, made by hearth; returns (dataset, JSON lines)."""
+    """A tokenizer, compressed JSON lines and a dataset of them; returns (dataset, JSON lines)."""
     dataset, lines = place.scratch / "dataset", place.scratch / "text.jsonl.zst"
     if not (dataset / "dataset.json").exists():
         text = place.scratch / "text.txt"

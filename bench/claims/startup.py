@@ -21,6 +21,6 @@ def measure(place, dataset, rounds):
             f"{wait:.2f} s",
             "≤ 2 s",
             wait <= 2,
-            f"begins then; a first step of 1024 tokens is done after {statistics.median(logged):.2f} s",
+            f"begins then; one of 1024 tokens is done after {statistics.median(logged):.2f} s",
         )
     ]

@@ -100,5 +100,5 @@ def training(place, venv, directory, rounds):
         f"{slow / fast:.2f}×",
         "≥ 1×",
         fast <= slow,
-        f"{fast:.2f} and {slow:.2f} s for {TRAIN_VOCAB} tokens from {path.stat().st_size / 1e6:.0f} MB",
+        f"{fast:.2f} and {slow:.2f} s for {TRAIN_VOCAB} tokens, {path.stat().st_size / 1e6:.0f} MB",
     )

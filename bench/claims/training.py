@@ -1,4 +1,4 @@
-"""What follows from the training steps that were measured: shares of the peak, and ratios to the peers."""
+"""What follows from the training steps: shares of the peak, and ratios to the peers."""
 
 from claims.claim import claim
 
@@ -44,7 +44,10 @@ def of_peak(name, ours, aim):
 def against_pytorch(name, ours, best):
     speed, memory = (ours[key] / best[key] for key in ("tokens_per_s", "peak_rss_bytes"))
     limit = 1 / ours["fraction_of_peak"] * speed
-    detail = f"{best['impl']}, micro-batches of {best['micro_rows']} rows; the peak itself would be {limit:.2f}×"
+    detail = (
+        f"{best['impl']}, micro-batches of {best['micro_rows']} rows; "
+        f"at the peak it would be {limit:.2f}×"
+    )
     return [
         claim(f"{name}: speed to the best PyTorch", f"{speed:.2f}×", "≥ 2×", speed >= 2, detail),
         claim(f"{name}: memory to the best PyTorch", f"{memory:.2f}×", "≤ 0.6×", memory <= 0.6),

@@ -61,7 +61,7 @@ def window_cost(place, rounds):
 
 
 def long_sequences(place, shards):
-    """llama-15m with full attention on one row of T: peak memory at 8k, 16k, 32k, and a step at 32k."""
+    """llama-15m with full attention on one row of T: peak memory, and a step at 32k."""
     peaks, rate = {}, 0
     for seq_len in (8192, 16384, 32768):
         workload = Workload("llama-15m", seq_len, 1)

@@ -9,8 +9,8 @@ WARM_UP = 1  # steps of a run that are not counted
 
 
 def train(place, data, options, enough, name="run"):
-    """Starts `hearth train` and ends it when enough(steps so far) is true; returns (steps, child). A step is
-    its line of log.jsonl with `at`, the seconds since the start when it was there."""
+    """Starts `hearth train` and ends it when enough(steps so far); returns (steps, child). A step
+    is its line of log.jsonl with `at`, the seconds since the start when it was there."""
     directory = place.directory(name)
     log = directory / "log.jsonl"
     command = [

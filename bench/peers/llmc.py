@@ -1,4 +1,4 @@
-"""llm.c's CPU trainer (train_gpt2.c, fp32), from a checkout: built and run in scratch, on random weights."""
+"""llm.c's CPU trainer (train_gpt2.c, fp32), from a checkout: built and run in scratch."""
 
 import array
 import random
@@ -14,7 +14,7 @@ VOCAB, CONTEXT, LAYERS, HEADS, WIDTH, PADDED_VOCAB = 50257, 1024, 12, 12, 768, 5
 
 
 class LlmC:
-    """Its batch is fixed in the source: a copy is built with the one that is wanted, and no evaluation."""
+    """Its batch is fixed in the source: a copy is built with the one wanted and no evaluation."""
 
     name, dtype = "llm.c", "fp32"
 

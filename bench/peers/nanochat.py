@@ -13,8 +13,8 @@ DEPTH, MICRO_ROWS = 12, 2
 
 
 class Nanochat:
-    """Its model is its own (value embeddings, Muon), so what compares is the share of the peak; hearth beside it
-    trains the llama with the same matrices."""
+    """Its model is its own (value embeddings, Muon), so what compares is the share of the peak;
+    hearth beside it trains the llama with the same matrices."""
 
     name, dtype = "nanochat", "bf16"
 

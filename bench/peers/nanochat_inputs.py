@@ -1,5 +1,5 @@
-"""Makes what nanochat's base_train reads: a tokenizer and two parquet files of documents. Runs in the peers'
-environment, in nanochat's checkout. The argument is a text file."""
+"""Makes what nanochat's base_train reads: a tokenizer and two parquet files of documents. Runs in
+the peers' environment, in nanochat's checkout. The argument is a text file."""
 
 import os
 import sys

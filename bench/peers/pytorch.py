@@ -1,4 +1,4 @@
-"""PyTorch's training loop, in processes of their own (torch_worker.py) that wait between measurements."""
+"""PyTorch's training loop, in processes (torch_worker.py) that wait between measurements."""
 
 import json
 import os
@@ -18,7 +18,7 @@ FAST_MALLOC = {
 
 
 class PyTorch:
-    """`name`: pytorch-eager, pytorch-compile, or pytorch-plain, which is eager with malloc as it is."""
+    """`name`: pytorch-eager, pytorch-compile, or pytorch-plain: eager with malloc as it is."""
 
     def __init__(self, name, place, venv, data):
         self.name, self.place, self.venv, self.data = name, place, venv, data

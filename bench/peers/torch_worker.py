@@ -1,8 +1,9 @@
 """Trains in PyTorch, a step for each line on standard input. Runs in the peers' environment.
 
-The argument is a JSON object: sizes, rows of a step, rows of a micro-batch, threads, data, compile. With "tune"
-it finds the fastest micro-batch, prints it and ends. Otherwise it prints {"parameters": N} once it is warm, and
-{"seconds": S, "loss": L} for every step: data, forward, backward, clipping, AdamW.
+The argument is a JSON object: sizes, rows of a step and of a micro-batch, threads, data, compile.
+With "tune" it finds the fastest micro-batch, prints it and ends. Otherwise it prints
+{"parameters": N} once it is warm, and {"seconds": S, "loss": L} for every step: data, forward,
+backward, clipping, AdamW.
 """
 
 import glob
@@ -12,7 +13,6 @@ import time
 
 import numpy
 import torch
-
 from torch_llama import Llama
 
 
@@ -83,7 +83,7 @@ def seconds_of(function):
 
 
 def fastest_micro_rows(spec, trainer):
-    """From the smallest of at least 1024 tokens upwards, until a larger one is slower for each row."""
+    """From the smallest of at least 1024 tokens upwards, until a larger one is slower."""
     best, best_seconds = None, None
     sizes = [rows for rows in range(1, spec["rows"] + 1) if spec["rows"] % rows == 0]
     for rows in [r for r in sizes if r * spec["seq_len"] >= 1024] or sizes[-1:]:
