@@ -1,5 +1,6 @@
-/* Properties of a training step: accumulation, recompute, chunks, optimizer states, bad gradients. */
+/* Properties of a training step: accumulation, recompute, threads, chunks, optimizer states, bad gradients. */
 #include <math.h>
+#include <omp.h>
 #include <string.h>
 
 #include "base/random.h"
@@ -143,6 +144,32 @@ static void test_recompute_changes_no_bit(void **state) {
     }
 }
 
+/* Two steps with `threads` threads, then the gradients of a third. */
+static void train_with_threads(Training *training, Dtype storage, int threads) {
+    const int64_t counted = make_data(ROWS);
+    omp_set_num_threads(threads);
+    open_small(training, storage, 8, 50, RECOMPUTE_NONE, STATE_FP32);
+    for (int step = 1; step <= 2; step++) {
+        run_batch(training, counted);
+        training_update(training, step, 1e-2f, counted);
+    }
+    run_batch(training, counted);
+}
+
+static void test_threads_change_no_bit(void **state) {
+    (void)state;
+    const int threads = omp_get_max_threads();
+    for (int storage = DTYPE_F32; storage <= DTYPE_BF16; storage++) {
+        Training one, several;
+        train_with_threads(&one, (Dtype)storage, 1);
+        train_with_threads(&several, (Dtype)storage, 3);
+        assert_same_bits(&one, &several);
+        training_close(&one);
+        training_close(&several);
+    }
+    omp_set_num_threads(threads);
+}
+
 static void test_logit_chunks(void **state) {
     (void)state;
     int64_t counted = make_data(20);
@@ -198,6 +225,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_accumulation_equals_one_large_batch),
         cmocka_unit_test(test_recompute_changes_no_bit),
+        cmocka_unit_test(test_threads_change_no_bit),
         cmocka_unit_test(test_logit_chunks),
         cmocka_unit_test(test_optimizer_states_train_alike),
         cmocka_unit_test(test_gradient_that_is_not_finite_changes_nothing),
