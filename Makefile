@@ -13,7 +13,7 @@ need = @scripts/install-dependencies.sh
 # Tests that run the program itself or measure its memory.
 not_under_qemu = ^integration/|^eval/commands|^train/memory
 
-.PHONY: all help demo test one clang sanitize cross debug fuzz bench format lint docs clean
+.PHONY: all help demo test one clang sanitize cross instances debug fuzz bench format lint docs clean
 
 all: ## build build/hearth
 	$(need) build
@@ -27,10 +27,14 @@ demo: all ## build, then the whole road from text to samples in about two minute
 	$(need) demo
 	@build/hearth demo
 
-test: all ## build and run every test: clang 14 compiles, aarch64 under qemu, then all of them here
+test: all ## build and run every test: clang 14 compiles, aarch64 under qemu, older instruction sets, then all of them here
 	$(need) test
-	@$(MAKE) --no-print-directory clang cross
+	@$(MAKE) --no-print-directory clang cross instances
 	$(ctest) build
+
+instances: all ## the unit tests on every instruction set of this processor but its best
+	$(need) test
+	@scripts/test-instances.sh build -j $(JOBS) -R '^(cpu|model|optim|step|train|eval)/' -E '^train/memory'
 
 one: all ## run the tests whose name contains TEST: make one TEST=text/
 	$(need) test
@@ -45,7 +49,7 @@ sanitize: ## the unit tests under AddressSanitizer and UndefinedBehaviorSanitize
 	$(need) build
 	@$(configure) -B build-sanitize -DHEARTH_SANITIZE=address,undefined >/dev/null
 	@$(ninja) build-sanitize
-	ASAN_OPTIONS=allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 $(ctest) build-sanitize -E '^integration/|^train/memory'
+	ASAN_OPTIONS=allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 $(ctest) build-sanitize -R '^(cpu|model|optim|step|train|eval)/' -E '^train/memory'
 
 cross: ## cross-build for aarch64 and run its unit tests under qemu-user
 	$(need) build test
