@@ -78,7 +78,7 @@ def measure(place, workload, peers, rounds, seconds, progress, machine):
                 continue
             rate = workload.batch_tokens / statistics.median(measured)
             progress.say(
-                f"round {number + 1} of {rounds}: {peer.name} {rate:.0f} tokens/s, "
+                f"round {number + 1} of {rounds}: {peer.name} {peer.dtype} {rate:.0f} tokens/s, "
                 f"{len(measured)} steps"
             )
     return [row(peer, workload, planned, times[id(peer)], machine) for peer in present], absent
