@@ -39,15 +39,18 @@ def arguments():
     option("shared", ROOT.parent / "shared/data", "texts and tokenizers")
     option("out", ROOT / "bench/results", "where the results go")
     option("models", "", f"MODEL:SEQ_LEN:ROWS ... ({workloads.DEFAULT})")
-    option("peers", PEERS, f"which of: {PEERS}")
+    option("peers", "", f"which of: {PEERS}")
     option("llmc", "", "checkout of llm.c")
     option("nanochat", "", "checkout of nanochat")
     option("rounds", "", "rounds of each measurement")
     option("parts", "steps profile matmuls claims", "what to measure")
-    option("quick", "", "1: small models and one round, under five minutes")
+    option("quick", "", "1: one small model and one round, under five minutes")
     options = parser.parse_args()
     options.rounds = int(options.rounds or (1 if options.quick else 3))
     options.models = options.models or (workloads.QUICK if options.quick else workloads.DEFAULT)
+    options.peers = options.peers or (
+        PEERS.replace(" pytorch-plain", "") if options.quick else PEERS
+    )
     options.seconds = 2 if options.quick else 5  # of timed steps in a round
     return options
 
@@ -87,15 +90,16 @@ class Bench:
                 name = implementations[-1].name
                 self.report["absent"].append([name, workload.title, "not in a quick run"])
             else:
-                self.compare(workload, implementations)
+                rounds = 1 if workload in steps.ONCE else self.rounds
+                self.compare(workload, implementations, rounds)
 
-    def compare(self, workload, implementations):
-        self.progress.part(f"training steps: {workload.title}", EACH["steps"](self.rounds))
+    def compare(self, workload, implementations, rounds):
+        self.progress.part(f"training steps: {workload.title}", EACH["steps"](rounds))
         results, missing = steps.measure(
             self.place,
             workload,
             implementations,
-            self.rounds,
+            rounds,
             self.options.seconds,
             self.progress,
             self.machine,

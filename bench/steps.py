@@ -14,6 +14,8 @@ from workloads import Workload
 GPT2_NAME = "llama-124m (GPT-2's sizes)"
 GPT2 = Workload("llama-110m", 64, 4, vocab=50257, name=GPT2_NAME)
 GPT2_CONTEXT = Workload("llama-110m", 1024, 1, vocab=50257, name=GPT2_NAME)
+ONCE = (GPT2_CONTEXT,)  # llm.c takes some 25 s a step
+
 # The matrices of nanochat's d12
 D12 = Workload(
     "llama-110m",
@@ -28,8 +30,9 @@ D12 = Workload(
 def comparisons(place, venv, data, models, peers):
     """Every workload with those who train it: the models given, then those that a peer has fixed.
     `peers` are names, with the checkout where there is one."""
+    tuned = {}
     pytorch = [
-        PyTorch(name, place, venv, data)
+        PyTorch(name, place, venv, data, tuned)
         for name in ("pytorch-eager", "pytorch-compile", "pytorch-plain")
         if name in peers
     ]

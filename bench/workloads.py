@@ -11,7 +11,7 @@ SIZES = {
     "llama-600m": (28, 1280, 20, 3456),
 }
 DEFAULT = "llama-15m:256:32 llama-110m:1024:8 llama-110m:4096:2 llama-300m:1024:4"
-QUICK = "llama-15m:256:32 llama-110m:1024:2"
+QUICK = "llama-15m:256:16"
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ declare -A groups=(
     [demo]="bible-kjv"
     [test]="bible-kjv clang-14 libomp-14-dev gcc-aarch64-linux-gnu qemu-user"
     [fuzz]="clang-14 libomp-14-dev libclang-rt-14-dev llvm-14"
-    [bench]="g++ python3 python3-venv"
+    [bench]="g++ libdnnl-dev python3 python3-venv"
     [lint]="clang-format-14 shellcheck"
 )
 
