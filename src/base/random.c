@@ -41,10 +41,22 @@ uint64_t random_below(uint64_t seed, uint64_t stream, uint64_t index, uint64_t b
     return (uint64_t)(((unsigned __int128)word * bound) >> 64);
 }
 
-float random_normal(uint64_t seed, uint64_t stream, uint64_t index) {
-    uint32_t words[4];
-    random_block(seed, stream, index / 2, words);
-    const uint32_t *pair = words + 2 * (index % 2);
+static float normal_of(const uint32_t pair[2]) {
     double radius = sqrt(-2.0 * log((pair[0] + 1.0) * 0x1p-32));
     return (float)(radius * cos(6.283185307179586 * pair[1] * 0x1p-32));
+}
+
+float random_normal(uint64_t seed, uint64_t stream, uint64_t index) {
+    float value;
+    random_normals(seed, stream, index, 1, &value);
+    return value;
+}
+
+void random_normals(uint64_t seed, uint64_t stream, uint64_t first, size_t count, float *out) {
+    uint32_t words[4]; /* of two values */
+    for (size_t i = 0; i < count; i++) {
+        uint64_t index = first + i;
+        if (i == 0 || index % 2 == 0) random_block(seed, stream, index / 2, words);
+        out[i] = normal_of(words + 2 * (index % 2));
+    }
 }

@@ -4,6 +4,7 @@
 #ifndef HEARTH_BASE_RANDOM_H
 #define HEARTH_BASE_RANDOM_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 /* What the numbers are drawn for; the high half of a stream, so that uses never overlap. */
@@ -32,5 +33,8 @@ uint64_t random_below(uint64_t seed, uint64_t stream, uint64_t index, uint64_t b
 
 /* Standard normal by Box-Muller from words 2*index and 2*index + 1, in double precision. */
 float random_normal(uint64_t seed, uint64_t stream, uint64_t index);
+
+/* The same for indices first..first + count - 1, which shares the words that two of them are made from. */
+void random_normals(uint64_t seed, uint64_t stream, uint64_t first, size_t count, float *out);
 
 #endif

@@ -43,16 +43,23 @@ void model_initialise(const Program *program, int parameter, uint64_t seed, int6
                       int64_t count, float *values) {
     const Parameter *what = &program->parameters[parameter];
     uint64_t stream = random_stream(RANDOM_INIT, (uint32_t)parameter);
+    enum { PART = 1 << 12 };
 #pragma omp parallel for schedule(static)
-    for (int64_t i = 0; i < count; i++) switch (what->initialisation) {
-        case INIT_NORMAL:
-            values[i] = what->init_std * random_normal(seed, stream, (uint64_t)(first + i));
-            break;
-        case INIT_ONES:
-            values[i] = 1;
-            break;
-        case INIT_ZEROS:
-            values[i] = 0;
-            break;
-        }
+    for (int64_t part = 0; part < count; part += PART) {
+        int64_t end = count - part < PART ? count : part + PART;
+        if (what->initialisation == INIT_NORMAL)
+            random_normals(seed, stream, (uint64_t)(first + part), (size_t)(end - part),
+                           values + part);
+        for (int64_t i = part; i < end; i++) switch (what->initialisation) {
+            case INIT_NORMAL:
+                values[i] *= what->init_std;
+                break;
+            case INIT_ONES:
+                values[i] = 1;
+                break;
+            case INIT_ZEROS:
+                values[i] = 0;
+                break;
+            }
+    }
 }

@@ -53,6 +53,17 @@ static void test_uniform(void **state) {
     assert_true(fabs(squares / count - 1.0 / 3) < 0.005);
 }
 
+/* Many at once are the same as one by one, from an odd index too. */
+static void test_normals(void **state) {
+    (void)state;
+    float values[7];
+    for (uint64_t first = 4; first < 6; first++) {
+        random_normals(1, 2, first, 7, values);
+        for (uint64_t i = 0; i < 7; i++) assert_true(values[i] == random_normal(1, 2, first + i));
+        assert_true(values[0] != values[1]);
+    }
+}
+
 static void test_normal(void **state) {
     (void)state;
     double moments[5] = {0};
@@ -94,6 +105,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_known_answers), cmocka_unit_test(test_layout),
         cmocka_unit_test(test_uniform),       cmocka_unit_test(test_normal),
+        cmocka_unit_test(test_normals),
         cmocka_unit_test(test_below),         cmocka_unit_test(test_streams_differ),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
