@@ -210,6 +210,45 @@ static inline void vstore_bf16_part(bf16 *to, vfloat x, int64_t count) {
 #endif
 }
 
+/* W bytes as integers, and integers that fit into a byte. */
+static inline vint vload_u8(const uint8_t *from) {
+#if defined(__AVX512F__)
+    return (vint)_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)from));
+#elif defined(__AVX2__)
+    return (vint)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)from));
+#else
+    vint x;
+    for (int i = 0; i < W; i++) x[i] = from[i];
+    return x;
+#endif
+}
+
+static inline void vstore_u8(uint8_t *to, vint x) {
+#if defined(__AVX512F__)
+    _mm_storeu_si128((__m128i *)to, _mm512_cvtepi32_epi8((__m512i)x));
+#elif defined(__AVX2__)
+    __m128i halves = (__m128i)narrow((vuint)x);
+    _mm_storel_epi64((__m128i *)to, _mm_packus_epi16(halves, halves));
+#else
+    for (int i = 0; i < W; i++) to[i] = (uint8_t)x[i];
+#endif
+}
+
+/* table[index % 16] */
+static inline vfloat vpick(const float table[16], vint index) {
+#if defined(__AVX512F__)
+    return (vfloat)_mm512_permutexvar_ps((__m512i)index, _mm512_loadu_ps(table));
+#elif defined(__AVX2__)
+    __m256 low = _mm256_permutevar8x32_ps(_mm256_loadu_ps(table), (__m256i)index);
+    __m256 high = _mm256_permutevar8x32_ps(_mm256_loadu_ps(table + 8), (__m256i)index);
+    return (vfloat)_mm256_blendv_ps(low, high, (__m256)(index << 28)); /* by bit 3 */
+#else
+    vfloat x;
+    for (int i = 0; i < W; i++) x[i] = table[index[i] & 15];
+    return x;
+#endif
+}
+
 /* The same for the storage type of this instance. */
 static inline vfloat vload(const Storage *from) {
 #if KERNEL_BF16

@@ -2,102 +2,79 @@
 
 #include <math.h>
 #include <pthread.h>
+#include <stdlib.h>
 
-/* What is kept of each code. Codes are at least 2^-7 apart relative to their size, so among the
- * floats that share their upper 16 bits at most one border between codes is crossed: the code is
- * that of the smallest of them, plus one beyond its border. */
-typedef struct StateCode {
-    float values[256];
-    float borders[256];      /* the largest float that still encodes to this code */
-    uint8_t smallest[65536]; /* by upper 16 bits: the code of the least float that has them */
-    uint8_t zero;
-} StateCode;
-
-static StateCode codes_of[2]; /* unsigned, signed */
+static StateCode code_unsigned = {.bias = -1, .halved = 0};
+static StateCode code_signed = {.bias = 127, .halved = 1};
 static pthread_once_t codes_ready = PTHREAD_ONCE_INIT;
 
-/* The tree code: with e leading zeros a decade [0.1, 1] * 10^-e is left, cut into as many equal
- * parts as the remaining bits can name, each stood for by its middle; 0 and 1 are added. The
- * unsigned code has the sign's bit for one more bit of fraction. */
-static void fill_values(float values[256], int is_signed) {
-    float *next = values + (is_signed ? 127 : 0);
-    *next++ = 0;
+static int parts_of(const StateCode *code, int decade) {
+    return 1 << decade >> code->halved;
+}
+
+static float value_of(const StateCode *code, int decade, int part) {
+    float fraction = part > 0 ? (float)part / (float)parts_of(code, decade) : 0;
+    return (1 + fraction + code->offset[decade]) * code->size[decade];
+}
+
+/* Midway between the last value of a decade and the first of the next. */
+static float border_above(const StateCode *code, int decade) {
+    double below = (double)value_of(code, decade, (int)code->last[decade]);
+    double above = (double)value_of(code, decade + 1, 0);
+    return (float)(0.5 * (below + above));
+}
+
+static void fill_borders(StateCode *code) {
+    int decade = 0;
+    float least = STATE_LEAST; /* of the index */
+    for (int index = 0; index < 16; index++, least *= 4) {
+        while (decade < 7 && border_above(code, decade) < least) decade++;
+        code->decade[index] = (float)decade;
+        code->border[index] = border_above(code, decade);
+    }
+}
+
+static void fill_code(StateCode *code) {
     double divisor = 1e6;
-    for (int parts = is_signed ? 1 : 2; divisor >= 1; parts *= 2, divisor /= 10)
-        for (int part = 0; part < parts; part++)
-            *next++ = (float)((0.1 + 0.9 * (2 * part + 1) / (2 * parts)) / divisor);
-    *next = 1;
-    for (int i = 0; is_signed && i < 127; i++) values[126 - i] = -values[128 + i];
-}
-
-static float float_of(uint32_t bits) {
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
-static void fill_code(StateCode *code, int is_signed) {
-    fill_values(code->values, is_signed);
-    for (int i = 0; i < 255; i++) {
-        double middle = 0.5 * ((double)code->values[i] + (double)code->values[i + 1]);
-        float border = (float)middle;
-        code->borders[i] = (double)border > middle ? nextafterf(border, -INFINITY) : border;
+    for (int decade = 1; decade <= 7; decade++, divisor /= 10) {
+        int parts = parts_of(code, decade);
+        code->start[decade] = (float)(0.1 / divisor);
+        code->scale[decade] = (float)(parts * divisor / 0.9);
+        code->last[decade] = (float)(parts - 1);
+        code->offset[decade] = (float)(0.1 / 0.9 + 0.5 / parts - 1);
+        code->size[decade] = (float)(0.9 / divisor);
     }
-    code->borders[255] = INFINITY;
-    for (uint32_t upper = 0; upper < 65536; upper++) {
-        uint32_t least = upper << 16 | (upper & 0x8000 ? 0xffffu : 0);
-        code->smallest[upper] = state_encode(code->values, float_of(least));
-    }
-    code->zero = state_encode(code->values, 0);
+    code->size[8] = 1;
+    fill_borders(code);
 }
 
 static void fill_codes(void) {
-    fill_code(&codes_of[0], 0);
-    fill_code(&codes_of[1], 1);
+    fill_code(&code_unsigned);
+    fill_code(&code_signed);
 }
 
-static const StateCode *code_of(int is_signed) {
+const StateCode *state_code(bool is_signed) {
     pthread_once(&codes_ready, fill_codes);
-    return &codes_of[is_signed != 0];
+    return is_signed ? &code_signed : &code_unsigned;
 }
 
-const float *state_code(int is_signed) {
-    return code_of(is_signed)->values;
+uint8_t state_encode(float x, bool is_signed) {
+    const StateCode *code = state_code(is_signed);
+    float magnitude = fmaxf(fabsf(x), STATE_LEAST);
+    int octaves = state_octaves(magnitude) & 15;
+    int decade = (int)code->decade[octaves] + (magnitude > code->border[octaves]);
+    float part = (magnitude - code->start[decade]) * code->scale[decade];
+    if (!(part < code->last[decade])) part = code->last[decade];
+    int n = parts_of(code, decade) + (int)part;
+    int result = x < 0 ? code->bias - n : code->bias + n;
+    return (uint8_t)(result < 0 ? 0 : result); /* no code means -1 */
 }
 
-uint8_t state_encode(const float *code, float x) {
-    int low = 0, high = 255;
-    /* Neighbours differ by at most a decade, so their sum is exact in double. */
-    while (low < high) {
-        int middle = (low + high) / 2;
-        if (2 * (double)x > (double)code[middle] + (double)code[middle + 1])
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return (uint8_t)low;
-}
-
-void state_quantize(uint8_t *codes, const float *values, float absmax, int64_t count,
-                    int is_signed) {
-    const StateCode *code = code_of(is_signed);
-    if (absmax == 0) {
-        memset(codes, code->zero, (size_t)count);
-        return;
-    }
-    float relative[STATE_BLOCK];
-#pragma omp simd
-    for (int64_t i = 0; i < count; i++) relative[i] = values[i] / absmax;
-    for (int64_t i = 0; i < count; i++) {
-        uint32_t bits;
-        memcpy(&bits, &relative[i], sizeof bits);
-        uint8_t smallest = code->smallest[bits >> 16];
-        codes[i] = (uint8_t)(smallest + (relative[i] > code->borders[smallest]));
-    }
-}
-
-void state_dequantize(float *values, const uint8_t *codes, float absmax, int64_t count,
-                      int is_signed) {
-    const float *code = code_of(is_signed)->values;
-    for (int64_t i = 0; i < count; i++) values[i] = code[codes[i]] * absmax;
+float state_decode(uint8_t encoded, bool is_signed) {
+    const StateCode *code = state_code(is_signed);
+    int n = abs(encoded - code->bias), bits = 0;
+    while (n >> bits) bits++;
+    int decade = bits - 1 + code->halved;
+    float value = value_of(code, decade, n - parts_of(code, decade));
+    return encoded < code->bias ? -value : value;
 }

@@ -16,6 +16,7 @@
 typedef struct Update {
     float gradient_scale, beta1, beta2, one_minus_beta1, one_minus_beta2;
     float decay, step_size, root_correction, epsilon;
+    const StateCode *code1, *code2; /* of the first and second moment, 8-bit */
 } Update;
 
 static Update update_of(const AdamwArguments *a) {
@@ -30,6 +31,8 @@ static Update update_of(const AdamwArguments *a) {
         .step_size = (float)((double)a->learning_rate / (1 - pow(beta1, steps))),
         .root_correction = (float)(1 / sqrt(1 - pow(beta2, steps))),
         .epsilon = a->epsilon,
+        .code1 = state_code(true),
+        .code2 = state_code(false),
     };
 }
 
@@ -103,18 +106,65 @@ static float largest_magnitude(const float *values, int64_t count) {
     return vlargest(largest);
 }
 
-static void update_block_8bit(const AdamwArguments *a, const Update *u, int64_t start,
-                              int64_t count) {
+/* values = state_decode(codes) * absmax */
+static void decode_block(float values[STATE_BLOCK], const uint8_t codes[STATE_BLOCK], float absmax,
+                         const StateCode *code) {
+    for (int i = 0; i < STATE_BLOCK; i += W) {
+        vfloat n = __builtin_convertvector(vload_u8(codes + i) - code->bias, vfloat);
+        vint bits = (vint)vmax(vabs(n), splat(0.5f)); /* so that 0 has a decade below that of 1 */
+        vint decade = (bits >> 23) - 127 + code->halved;
+        vfloat one_and_fraction = (vfloat)((bits & 0x007fffff) | 0x3f800000);
+        vfloat value = (one_and_fraction + vpick(code->offset, decade)) * vpick(code->size, decade);
+        value = (vfloat)((vint)value | ((vint)n & INT32_MIN));
+        vstore_f32(values + i, value * splat(absmax));
+    }
+}
+
+/* codes = state_encode(values / absmax) */
+static void encode_block(uint8_t *restrict codes, const float values[STATE_BLOCK], float absmax,
+                         const StateCode *code) {
+    const vfloat least = splat(-0.99f); /* is coded as 0: no code means -1 */
+    const float divisor = absmax > 0 ? absmax : 1;
+    for (int i = 0; i < STATE_BLOCK; i += W) {
+        vfloat x = vmax(least, vload_f32(values + i) / splat(divisor));
+        vfloat magnitude = vmax(splat(STATE_LEAST), vabs(x));
+        vint octaves = ((vint)magnitude >> 24) - 51, negative = x < splat(0);
+        vint decade = __builtin_convertvector(vpick(code->decade, octaves), vint);
+        decade -= magnitude > vpick(code->border, octaves);
+        vfloat part = (magnitude - vpick(code->start, decade)) * vpick(code->scale, decade);
+        part = vmin(part, vpick(code->last, decade));
+        vfloat parts = (vfloat)((decade + (127 - code->halved)) << 23); /* 1/2 is cut to 0 */
+        vint n = __builtin_convertvector(parts, vint) + __builtin_convertvector(part, vint);
+        vstore_u8(codes + i, (n ^ negative) - negative + code->bias);
+    }
+}
+
+static void update_coded(const AdamwArguments *a, const Update *u, uint8_t codes1[STATE_BLOCK],
+                         uint8_t codes2[STATE_BLOCK], int64_t start, int64_t count) {
     float m[STATE_BLOCK], v[STATE_BLOCK];
-    uint8_t *codes1 = (uint8_t *)a->moment1 + start, *codes2 = (uint8_t *)a->moment2 + start;
     float *absmax1 = a->absmax1 + start / STATE_BLOCK, *absmax2 = a->absmax2 + start / STATE_BLOCK;
-    state_dequantize(m, codes1, *absmax1, count, 1);
-    state_dequantize(v, codes2, *absmax2, count, 0);
+    decode_block(m, codes1, *absmax1, u->code1);
+    decode_block(v, codes2, *absmax2, u->code2);
     update_block(a, u, m, v, start, count);
     *absmax1 = largest_magnitude(m, count);
     *absmax2 = largest_magnitude(v, count);
-    state_quantize(codes1, m, *absmax1, count, 1);
-    state_quantize(codes2, v, *absmax2, count, 0);
+    encode_block(codes1, m, *absmax1, u->code1);
+    encode_block(codes2, v, *absmax2, u->code2);
+}
+
+static void update_block_8bit(const AdamwArguments *a, const Update *u, int64_t start,
+                              int64_t count) {
+    uint8_t *moment1 = (uint8_t *)a->moment1 + start, *moment2 = (uint8_t *)a->moment2 + start;
+    if (count == STATE_BLOCK) {
+        update_coded(a, u, moment1, moment2, start, count);
+        return;
+    }
+    uint8_t codes1[STATE_BLOCK] = {0}, codes2[STATE_BLOCK] = {0}; /* the last block, filled up */
+    memcpy(codes1, moment1, (size_t)count);
+    memcpy(codes2, moment2, (size_t)count);
+    update_coded(a, u, codes1, codes2, start, count);
+    memcpy(moment1, codes1, (size_t)count);
+    memcpy(moment2, codes2, (size_t)count);
 }
 
 void KERNEL(adamw)(const AdamwArguments *a) {

@@ -162,8 +162,8 @@ static void widen(const Case *c, Case *wide) {
             m[i] = bf16_to_float(((bf16 *)c->moment1)[i]);
             v[i] = bf16_to_float(((bf16 *)c->moment2)[i]);
         } else {
-            m[i] = state_code(1)[((uint8_t *)c->moment1)[i]] * c->absmax1[i / STATE_BLOCK];
-            v[i] = state_code(0)[((uint8_t *)c->moment2)[i]] * c->absmax2[i / STATE_BLOCK];
+            m[i] = state_decode(((uint8_t *)c->moment1)[i], true) * c->absmax1[i / STATE_BLOCK];
+            v[i] = state_decode(((uint8_t *)c->moment2)[i], false) * c->absmax2[i / STATE_BLOCK];
         }
     }
 }
@@ -180,15 +180,15 @@ static void expect_bf16(const Case *c, const Case *wide, int64_t step) {
 }
 
 static void expect_codes(const uint8_t *codes, const float *absmax, const float *values, int64_t n,
-                         int is_signed) {
+                         bool is_signed) {
     for (int64_t start = 0; start < n; start += STATE_BLOCK) {
         int64_t end = start + STATE_BLOCK < n ? start + STATE_BLOCK : n;
         float largest = 0;
         for (int64_t i = start; i < end; i++) largest = fmaxf(largest, fabsf(values[i]));
         assert_true(absmax[start / STATE_BLOCK] == largest);
+        float divisor = largest > 0 ? largest : 1;
         for (int64_t i = start; i < end; i++)
-            assert_int_equal(codes[i], state_encode(state_code(is_signed),
-                                                    largest > 0 ? values[i] / largest : 0));
+            assert_int_equal(codes[i], state_encode(values[i] / divisor, is_signed));
     }
 }
 
@@ -208,8 +208,8 @@ static void check_format(const CpuKernels *kernels, StateFormat format, int64_t 
         if (format == STATE_BF16) {
             expect_bf16(&c, &wide, step);
         } else {
-            expect_codes(c.moment1, c.absmax1, wide.moment1, n, 1);
-            expect_codes(c.moment2, c.absmax2, wide.moment2, n, 0);
+            expect_codes(c.moment1, c.absmax1, wide.moment1, n, true);
+            expect_codes(c.moment2, c.absmax2, wide.moment2, n, false);
         }
     }
     same_for_all_threads(run, &c);
