@@ -79,22 +79,10 @@ static void pack_keys(const Group *group, const Arguments *args, int64_t block) 
     const int64_t rows = block_rows(layout, block), at = block * layout->along;
     const Storage *k = args->qkv + (group->b * shape.T + block * BLOCK) * layout->stride +
                        (shape.H + group->kv) * shape.D;
-    _Alignas(64) Unit across[BLOCK * MAX_D];
-    pack_along(group->k_left + at, k, layout->stride, rows, BLOCK, shape.D);
-    pack_along(group->v_left + at, k + shape.KV * shape.D, layout->stride, rows, BLOCK, shape.D);
-    pack_across(across, layout->D_padded, k, layout->stride, rows, BLOCK, shape.D);
-    transpose(group->k_left_keys + at, BLOCK / UNIT, across, layout->D_padded, BLOCK / UNIT,
-              shape.D);
-}
-
-/* Both right factors of the queries x[rows][D]. */
-static void pack_right(Unit *right, Unit *across, const Storage *x, int64_t stride, int64_t rows,
-                       const Layout *layout) {
-    const int64_t D = layout->shape.D;
-    _Alignas(64) Unit along[BLOCK * MAX_D];
-    pack_along(along, x, stride, rows, BLOCK, D);
-    transpose(right, BLOCK, along, D / UNIT, BLOCK, D / UNIT);
-    pack_across(across, layout->D_padded, x, stride, rows, BLOCK, D);
+    pack_left_along(group->k_left + at, k, layout->stride, rows, BLOCK, shape.D);
+    pack_left_along(group->v_left + at, k + shape.KV * shape.D, layout->stride, rows, BLOCK,
+                    shape.D);
+    pack_left_across(group->k_left_keys + at, k, layout->stride, rows, BLOCK, shape.D);
 }
 
 static float row_dot(const Storage *x, const Storage *y, int64_t n) {
@@ -112,10 +100,12 @@ static void pack_queries(const Group *group, const Arguments *args, int64_t g, i
     const int64_t t = group->b * shape.T + block * BLOCK;
     const Storage *dout = args->dout + t * width + h * shape.D,
                   *out = args->out + t * width + h * shape.D;
-    pack_right(group->q_right + index * layout->along, group->q_rows + index * layout->across,
-               args->qkv + t * layout->stride + h * shape.D, layout->stride, rows, layout);
-    pack_right(group->dout_right + index * layout->along, group->dout_rows + index * layout->across,
-               dout, width, rows, layout);
+    const Storage *q = args->qkv + t * layout->stride + h * shape.D;
+    const int64_t along = index * layout->along, across = index * layout->across;
+    pack_right_along(group->q_right + along, q, layout->stride, rows, BLOCK, shape.D);
+    pack_right_across(group->q_rows + across, q, layout->stride, rows, BLOCK, shape.D);
+    pack_right_along(group->dout_right + along, dout, width, rows, BLOCK, shape.D);
+    pack_right_across(group->dout_rows + across, dout, width, rows, BLOCK, shape.D);
     const float *lse = args->lse + (group->b * shape.H + h) * shape.T + block * BLOCK;
     for (int64_t i = 0; i < BLOCK; i++) {
         bool inside = i < rows;
@@ -250,11 +240,12 @@ static void write_dq(const Group *group, const Arguments *args, int64_t query) {
     const AttentionShape shape = layout->shape;
     const int64_t block = query % layout->blocks;
     const int64_t h = group->kv * layout->group + query / layout->blocks;
-    _Alignas(64) float rows[BLOCK][MAX_D];
-    transpose((Unit *)rows, MAX_D, (const Unit *)(group->dq + query * shape.D * BLOCK), BLOCK,
-              shape.D, BLOCK);
-    write_rows(args->dqkv + (group->b * shape.T + block * BLOCK) * layout->stride + h * shape.D,
-               layout->stride, rows[0], MAX_D, block_rows(layout, block), shape.D, shape.scale);
+    float scales[BLOCK];
+    for (int i = 0; i < BLOCK; i++) scales[i] = shape.scale;
+    write_transposed(args->dqkv + (group->b * shape.T + block * BLOCK) * layout->stride +
+                         h * shape.D,
+                     layout->stride, group->dq + query * shape.D * BLOCK, BLOCK,
+                     block_rows(layout, block), shape.D, scales);
 }
 
 static void query_block_gradient(const Group *group, const Arguments *args, int64_t query) {

@@ -36,11 +36,9 @@ static void pack_block(const Group *group, const Arguments *args, int64_t block)
     const int64_t rows = block_rows(layout, block), at = block * layout->along;
     const Storage *k = args->qkv + (group->b * shape.T + block * BLOCK) * layout->stride +
                        (shape.H + group->kv) * shape.D;
-    _Alignas(64) Unit across[BLOCK * MAX_D];
-    pack_along(group->keys + at, k, layout->stride, rows, BLOCK, shape.D);
-    pack_across(across, layout->D_padded, k + shape.KV * shape.D, layout->stride, rows, BLOCK,
-                shape.D);
-    transpose(group->values + at, BLOCK / UNIT, across, layout->D_padded, BLOCK / UNIT, shape.D);
+    pack_left_along(group->keys + at, k, layout->stride, rows, BLOCK, shape.D);
+    pack_left_across(group->values + at, k + shape.KV * shape.D, layout->stride, rows, BLOCK,
+                     shape.D);
 }
 
 /* The state of a block of queries. Weights are 2^((score - reference) * scale). */
@@ -146,23 +144,20 @@ static void forward_block(const Arguments *args, const Group *group, int64_t g, 
     const AttentionShape shape = layout->shape;
     const int64_t D = shape.D, h = group->kv * layout->group + g, rows = block_rows(layout, block);
     const int64_t t = group->b * shape.T + block * BLOCK;
-    _Alignas(64) Unit along[BLOCK * MAX_D], q[BLOCK * MAX_D];
-    _Alignas(64) float result[MAX_D][BLOCK], transposed[BLOCK][MAX_D];
-    pack_along(along, args->qkv + t * layout->stride + h * D, layout->stride, rows, BLOCK, D);
-    transpose(q, BLOCK, along, D / UNIT, BLOCK, D / UNIT);
+    _Alignas(64) Unit q[BLOCK * MAX_D];
+    _Alignas(64) float result[MAX_D][BLOCK], reciprocal[BLOCK];
+    pack_right_along(q, args->qkv + t * layout->stride + h * D, layout->stride, rows, BLOCK, D);
 
-    Softmax softmax = {.sum = {0}};
-    for (int i = 0; i < BLOCK; i++) softmax.reference[i] = -FLT_MAX;
+    Softmax softmax;
+    for (int i = 0; i < BLOCK; i++) softmax.reference[i] = -FLT_MAX, softmax.sum[i] = 0;
     memset(result, 0, (size_t)D * sizeof *result);
     const View view = attention_view(
         shape, args->document_start ? args->document_start + group->b * shape.T : NULL, block);
     attend(result, &softmax, q, group, layout, &view);
 
-    _Alignas(64) float reciprocal[BLOCK];
     for (int i = 0; i < BLOCK; i++) reciprocal[i] = 1 / softmax.sum[i];
-    rescale(result, reciprocal, D, 0, BLOCK);
-    transpose((Unit *)transposed, MAX_D, (Unit *)result, BLOCK, D, BLOCK);
-    write_rows(args->out + t * shape.H * D + h * D, shape.H * D, transposed[0], MAX_D, rows, D, 1);
+    write_transposed(args->out + t * shape.H * D + h * D, shape.H * D, result[0], BLOCK, rows, D,
+                     reciprocal);
     for (int64_t i = 0; i < rows; i++)
         args->lse[(group->b * shape.H + h) * shape.T + block * BLOCK + i] =
             softmax.reference[i] * shape.scale + logf(softmax.sum[i]);

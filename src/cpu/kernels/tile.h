@@ -2,10 +2,12 @@
  * factor is packed in Units of that index (dot.h): [m][k] on the left, [k][n] on the right. From
  * storage x[rows][columns] there are four forms:
  *
- *     left,  summed over columns   [rows][columns / UNIT]   pack_along
- *     right, summed over columns   [columns / UNIT][rows]   its transpose
- *     right, summed over rows      [rows / UNIT][columns]   pack_across
- *     left,  summed over rows      [columns][rows / UNIT]   its transpose */
+ *     left,  summed over columns   [padded][columns / UNIT]   pack_left_along
+ *     right, summed over columns   [columns / UNIT][padded]   pack_right_along
+ *     right, summed over rows      [padded / UNIT][columns]   pack_right_across
+ *     left,  summed over rows      [columns][padded / UNIT]   pack_left_across
+ *
+ * Rows from `rows` on are zeros; `padded` is a multiple of W * UNIT. */
 #ifndef HEARTH_CPU_KERNELS_TILE_H
 #define HEARTH_CPU_KERNELS_TILE_H
 
@@ -15,10 +17,12 @@
 
 /* Each instance has its own copy of these functions. */
 #define product KERNEL(product)
-#define transpose KERNEL(transpose)
-#define pack_along KERNEL(pack_along)
-#define pack_across KERNEL(pack_across)
+#define pack_left_along KERNEL(pack_left_along)
+#define pack_right_along KERNEL(pack_right_along)
+#define pack_right_across KERNEL(pack_right_across)
+#define pack_left_across KERNEL(pack_left_across)
 #define write_rows KERNEL(write_rows)
+#define write_transposed KERNEL(write_transposed)
 
 typedef struct Factor {
     const Unit *units;
@@ -30,21 +34,24 @@ typedef struct Factor {
 void product(float *c, int64_t c_stride, Factor a, Factor b, int64_t m, int64_t n, int64_t k,
              bool add);
 
-/* to[c][r] = from[r][c], for numbers of 32 bits. */
-void transpose(Unit *to, int64_t to_stride, const Unit *from, int64_t from_stride, int64_t rows,
-               int64_t columns);
-
-/* x[rows][columns] to [padded][columns / UNIT]; rows of zeros from `rows` on. */
-void pack_along(Unit *to, const Storage *x, int64_t stride, int64_t rows, int64_t padded,
-                int64_t columns);
-
-/* x[rows][columns] to [padded / UNIT][to_stride], columns padded with zeros to a multiple of W. */
-void pack_across(Unit *to, int64_t to_stride, const Storage *x, int64_t stride, int64_t rows,
-                 int64_t padded, int64_t columns);
+void pack_left_along(Unit *to, const Storage *x, int64_t stride, int64_t rows, int64_t padded,
+                     int64_t columns);
+void pack_right_along(Unit *to, const Storage *x, int64_t stride, int64_t rows, int64_t padded,
+                      int64_t columns);
+/* columns padded with zeros to a multiple of W */
+void pack_right_across(Unit *to, const Storage *x, int64_t stride, int64_t rows, int64_t padded,
+                       int64_t columns);
+void pack_left_across(Unit *to, const Storage *x, int64_t stride, int64_t rows, int64_t padded,
+                      int64_t columns);
 
 /* x[rows][columns] = factor * from[rows][from_stride], whose rows are padded to a multiple of W. */
 void write_rows(Storage *x, int64_t stride, const float *from, int64_t from_stride, int64_t rows,
                 int64_t columns, float factor);
+
+/* x[r][c] = factors[r] * from[c][r], for rows r and columns c of x; the rows of `from`, and factors,
+ * are padded to a multiple of W. */
+void write_transposed(Storage *x, int64_t stride, const float *from, int64_t from_stride,
+                      int64_t rows, int64_t columns, const float *factors);
 
 /* Columns c .. c + W - 1 of a row; zeros from `columns` on. */
 static inline vfloat load_columns(const Storage *row, int64_t c, int64_t columns) {
