@@ -116,12 +116,15 @@ static void pack_queries(const Group *group, const Arguments *args, int64_t g, i
 }
 
 static void pack_block(const Group *group, const Arguments *args, int64_t block) {
-    const Layout *layout = &args->layout;
-    const int64_t T = layout->shape.T;
     pack_keys(group, args, block);
-    for (int64_t g = 0; g < layout->group; g++) pack_queries(group, args, g, block);
-    group->views[block] = attention_view(
-        layout->shape, args->document_start ? args->document_start + group->b * T : NULL, block);
+    for (int64_t g = 0; g < args->layout.group; g++) pack_queries(group, args, g, block);
+}
+
+static void find_view(const Group *group, const Arguments *args, int64_t block) {
+    const AttentionShape shape = args->layout.shape;
+    const int32_t *document_start = args->document_start;
+    group->views[block] =
+        attention_view(shape, document_start ? document_start + group->b * shape.T : NULL, block);
 }
 
 /* ---- one block of keys and one of queries ---- */
@@ -266,13 +269,22 @@ static void query_block_gradient(const Group *group, const Arguments *args, int6
 
 /* ---- the schedules ---- */
 
+/* A block is packed when the first block of keys that it sees comes up, and its dQ is written after
+ * the last, which is itself: within a window all of it stays in the cache. */
 static void group_gradient(const Group *group, const Arguments *args) {
     const Layout *layout = &args->layout;
-    const int64_t blocks = layout->blocks, queries = layout->group * blocks;
-    for (int64_t block = 0; block < blocks; block++) pack_block(group, args, block);
-    for (int64_t query = 0; query < queries; query++) clear_dq(group, layout, query);
-    for (int64_t block = 0; block < blocks; block++) key_block_gradient(group, args, block, true);
-    for (int64_t query = 0; query < queries; query++) write_dq(group, args, query);
+    const int64_t blocks = layout->blocks;
+    for (int64_t block = 0; block < blocks; block++) find_view(group, args, block);
+    for (int64_t block = 0, packed = 0; block < blocks; block++) {
+        for (; packed < blocks && (packed <= block || view_sees(&group->views[packed], block));
+             packed++) {
+            pack_block(group, args, packed);
+            for (int64_t g = 0; g < layout->group; g++)
+                clear_dq(group, layout, g * blocks + packed);
+        }
+        key_block_gradient(group, args, block, true);
+        for (int64_t g = 0; g < layout->group; g++) write_dq(group, args, g * blocks + block);
+    }
 }
 
 static void backward_by_groups(const Arguments *args, void *workspace, int64_t groups) {
@@ -293,6 +305,7 @@ static void backward_by_blocks(const Arguments *args, void *workspace, int64_t g
         for (int64_t i = 0; i < groups * blocks; i++) {
             Group group = group_at(workspace, i / blocks, layout, i / blocks);
             pack_block(&group, args, i % blocks);
+            find_view(&group, args, i % blocks);
         }
 #pragma omp for schedule(dynamic) nowait
         for (int64_t i = 0; i < groups * blocks; i++) {

@@ -169,9 +169,10 @@ static void forward_by_groups(const Arguments *args, void *workspace, int64_t gr
 #pragma omp parallel for schedule(dynamic) num_threads(slots)
     for (int64_t i = 0; i < groups; i++) {
         const Group group = group_at(workspace, omp_get_thread_num(), &args->layout, i);
-        for (int64_t block = 0; block < blocks; block++) pack_block(&group, args, block);
-        for (int64_t j = 0; j < args->layout.group * blocks; j++)
-            forward_block(args, &group, j / blocks, j % blocks);
+        for (int64_t block = 0; block < blocks; block++) {
+            pack_block(&group, args, block);
+            for (int64_t g = 0; g < args->layout.group; g++) forward_block(args, &group, g, block);
+        }
     }
 }
 

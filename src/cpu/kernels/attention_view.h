@@ -47,6 +47,7 @@ static inline View attention_view(AttentionShape shape, const int32_t *document_
     return view;
 }
 
+/* The blocks of queries that see a block of keys follow each other, from that block on. */
 static inline bool view_sees(const View *view, int64_t key_block) {
     return key_block * BLOCK <= view->start && (key_block + 1) * BLOCK > view->from;
 }
