@@ -6,7 +6,7 @@
 
 /* 0 for -inf; no value of x is out of range, and NaN stays. With AVX-512 in 7 or 8 instructions: a
  * polynomial of least relative error over the fraction of x, exact at 0, fitted for hearth. The
- * error is below 3e-6 where results are rounded to bf16 (2e-3), and below 1.2e-7 in fp32. */
+ * error is below 3e-6 where results are rounded to bf16 (2e-3), and below 1.7e-7 in fp32. */
 static inline vfloat weight_exp2(vfloat x) {
 #if defined(__AVX512DQ__)
     const vfloat r = (vfloat)_mm512_reduce_ps((__m512)x, _MM_FROUND_TO_NEG_INF); /* 0 for -inf */
