@@ -58,9 +58,9 @@ static void check_size(const CpuKernels *kernels, int64_t N, int64_t F, double d
 }
 
 static void check(const CpuKernels *kernels) {
-    static const int64_t rows[] = {1, 7, 129}, widths[] = {1, 7, 64, 101, 768};
+    static const int64_t rows[] = {1, 7, 129}, widths[] = {1, 7, 64, 101, 517, 768};
     for (int n = 0; n < 3; n++)
-        for (int w = 0; w < 5; w++) {
+        for (int w = 0; w < 6; w++) {
             check_size(kernels, rows[n], widths[w], 1.5);
             check_size(kernels, rows[n], widths[w], 100); /* far into both tails */
         }
