@@ -1,7 +1,5 @@
 #include "base/random.h"
 
-#include <math.h>
-
 void philox4x32(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]) {
     uint32_t c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3];
     uint32_t k0 = key[0], k1 = key[1];
@@ -39,24 +37,4 @@ uint64_t random_below(uint64_t seed, uint64_t stream, uint64_t index, uint64_t b
     random_block(seed, stream, index, words);
     uint64_t word = ((uint64_t)words[1] << 32) | words[0];
     return (uint64_t)(((unsigned __int128)word * bound) >> 64);
-}
-
-static float normal_of(const uint32_t pair[2]) {
-    double radius = sqrt(-2.0 * log((pair[0] + 1.0) * 0x1p-32));
-    return (float)(radius * cos(6.283185307179586 * pair[1] * 0x1p-32));
-}
-
-float random_normal(uint64_t seed, uint64_t stream, uint64_t index) {
-    float value;
-    random_normals(seed, stream, index, 1, &value);
-    return value;
-}
-
-void random_normals(uint64_t seed, uint64_t stream, uint64_t first, size_t count, float *out) {
-    uint32_t words[4]; /* of two values */
-    for (size_t i = 0; i < count; i++) {
-        uint64_t index = first + i;
-        if (i == 0 || index % 2 == 0) random_block(seed, stream, index / 2, words);
-        out[i] = normal_of(words + 2 * (index % 2));
-    }
 }

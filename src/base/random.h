@@ -31,10 +31,10 @@ float random_uniform(uint64_t seed, uint64_t stream, uint64_t index);
 /* Uniform in [0, bound), without modulo bias worth naming (64-bit multiply-high). */
 uint64_t random_below(uint64_t seed, uint64_t stream, uint64_t index, uint64_t bound);
 
-/* Standard normal by Box-Muller from words 2*index and 2*index + 1, in double precision. */
-float random_normal(uint64_t seed, uint64_t stream, uint64_t index);
-
-/* The same for indices first..first + count - 1, which shares the words that two of them are made from. */
+/* Standard normals number first .. first + count - 1 by Box-Muller, two from each pair of words: normal n
+ * is made from words n and n ^ 1. In arithmetic of its own (normal.c), so that every platform draws the
+ * same bits. */
 void random_normals(uint64_t seed, uint64_t stream, uint64_t first, size_t count, float *out);
+float random_normal(uint64_t seed, uint64_t stream, uint64_t index);
 
 #endif

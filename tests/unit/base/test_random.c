@@ -53,15 +53,43 @@ static void test_uniform(void **state) {
     assert_true(fabs(squares / count - 1.0 / 3) < 0.005);
 }
 
-/* Many at once are the same as one by one, from an odd index too. */
+/* Against libm, from the words that a normal is made from. */
+static void test_normals_are_box_muller(void **state) {
+    (void)state;
+    for (uint64_t i = 0; i < 200000; i += 2) {
+        const double u = (random_u32(3, 4, i) + 1.0) * 0x1p-32,
+                     turn = random_u32(3, 4, i + 1) * 0x1p-32;
+        const double radius = sqrt(-2 * log(u)), angle = 2 * 3.14159265358979323846 * turn;
+        float values[2];
+        random_normals(3, 4, i, 2, values);
+        assert_true(fabs((double)values[0] - radius * cos(angle)) < 1e-7 * radius);
+        assert_true(fabs((double)values[1] - radius * sin(angle)) < 1e-7 * radius);
+    }
+}
+
+/* Many at once are the same as one by one, from any place. */
 static void test_normals(void **state) {
     (void)state;
-    float values[7];
-    for (uint64_t first = 4; first < 6; first++) {
-        random_normals(1, 2, first, 7, values);
-        for (uint64_t i = 0; i < 7; i++) assert_true(values[i] == random_normal(1, 2, first + i));
+    float values[150];
+    for (uint64_t first = 4; first < 70; first++) {
+        random_normals(1, 2, first, 150, values);
+        for (uint64_t i = 0; i < 150; i++) assert_true(values[i] == random_normal(1, 2, first + i));
         assert_true(values[0] != values[1]);
     }
+}
+
+/* Weights start from these: another platform or compiler must draw the same. */
+static void test_normals_stay(void **state) {
+    (void)state;
+    static float values[4096];
+    uint64_t hash = 0xcbf29ce484222325u;
+    random_normals(1, random_stream(RANDOM_INIT, 7), 1000003, 4096, values);
+    for (int i = 0; i < 4096; i++) {
+        uint32_t bits;
+        memcpy(&bits, &values[i], sizeof bits);
+        hash = (hash ^ bits) * 0x100000001b3u;
+    }
+    assert_true(hash == 0x6e9ff7a0afcfc923u);
 }
 
 static void test_normal(void **state) {
@@ -103,10 +131,11 @@ static void test_streams_differ(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_known_answers), cmocka_unit_test(test_layout),
-        cmocka_unit_test(test_uniform),       cmocka_unit_test(test_normal),
-        cmocka_unit_test(test_normals),
-        cmocka_unit_test(test_below),         cmocka_unit_test(test_streams_differ),
+        cmocka_unit_test(test_known_answers),  cmocka_unit_test(test_layout),
+        cmocka_unit_test(test_uniform),        cmocka_unit_test(test_normal),
+        cmocka_unit_test(test_normals),        cmocka_unit_test(test_normals_are_box_muller),
+        cmocka_unit_test(test_normals_stay),   cmocka_unit_test(test_below),
+        cmocka_unit_test(test_streams_differ),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
