@@ -60,26 +60,28 @@ static bool any_lane(vint mask) {
     return any != 0;
 }
 
-/* Takes in the scores of a part. When a weight would exceed 2^SLACK, the largest scores so far become
- * the reference, and true is returned: the output must be multiplied by `correction`. After the first
- * block that is rare. */
+/* Takes in the scores of a part. For a query with a weight that would exceed 2^SLACK, the largest score
+ * so far becomes the reference; true is returned when there is one, and then the output must be
+ * multiplied by `correction`. After the first block that is rare. Each lane decides for itself: what a
+ * query gives must not depend on its neighbours. */
 static bool softmax_refer(Softmax *softmax, float (*scores)[BLOCK], Part part, float scale) {
-    vfloat largest[BLOCK / W];
+    vfloat reference[BLOCK / W];
     vint grown = {0};
     for (int q = 0; q < part.queries; q += W) {
         const vfloat old = vload_f32(&softmax->reference[part.query + q]);
-        largest[q / W] = vmax(
-            old, largest_score((float(*)[BLOCK]) & scores[part.key][part.query + q], part.keys));
-        grown |= (largest[q / W] - old) * splat(scale) > splat(SLACK);
+        const vfloat largest =
+            largest_score((float(*)[BLOCK]) & scores[part.key][part.query + q], part.keys);
+        const vint grows = (largest - old) * splat(scale) > splat(SLACK);
+        reference[q / W] = vselect(grows, largest, old);
+        grown |= grows;
     }
     if (!any_lane(grown)) return false;
     for (int q = 0; q < part.queries; q += W) {
-        float *reference = &softmax->reference[part.query + q],
-              *sum = &softmax->sum[part.query + q];
-        vfloat correction = weight_exp2((vload_f32(reference) - largest[q / W]) * splat(scale));
+        float *old = &softmax->reference[part.query + q], *sum = &softmax->sum[part.query + q];
+        vfloat correction = weight_exp2((vload_f32(old) - reference[q / W]) * splat(scale));
         vstore_f32(&softmax->correction[part.query + q], correction);
         vstore_f32(sum, vload_f32(sum) * correction);
-        vstore_f32(reference, largest[q / W]);
+        vstore_f32(old, reference[q / W]);
     }
     return true;
 }

@@ -235,6 +235,26 @@ static void test_nothing_beyond_the_window_is_touched(void **state) {
     attention_values_free(&v);
 }
 
+/* The bits of a token's output depend on what it sees only, not on the queries computed with it. */
+static void test_later_tokens_change_no_bit(void **state) {
+    (void)state;
+    enum { T = 150, KEPT = 90, D = 32 };
+    AttentionCase c = {.shape = {1, T, 1, 1, D, -1, 0.2f}, .magnitude = 1};
+    for (int i = 0; i < ATTENTION_ISAS; i++) {
+        const CpuKernels *kernels = attention_kernels(attention_isas[i], DTYPE_F32);
+        if (!kernels) continue;
+        AttentionValues v = attention_values(&c);
+        AttentionResult before = attention_run(kernels, &c, &v);
+        for (int64_t j = v.qkv_count / T * KEPT; j < v.qkv_count; j++) v.qkv[j] *= 40;
+        AttentionResult after = attention_run(kernels, &c, &v);
+        assert_memory_equal(before.out, after.out, KEPT * D * sizeof(float));
+        assert_memory_not_equal(before.out, after.out, T * D * sizeof(float));
+        attention_result_free(&before);
+        attention_result_free(&after);
+        attention_values_free(&v);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lengths_and_heads),
@@ -246,6 +266,7 @@ int main(void) {
         cmocka_unit_test(test_cost_is_that_of_the_window),
         cmocka_unit_test(test_parts_cover_what_is_visible),
         cmocka_unit_test(test_nothing_beyond_the_window_is_touched),
+        cmocka_unit_test(test_later_tokens_change_no_bit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
