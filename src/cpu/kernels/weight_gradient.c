@@ -14,7 +14,7 @@ enum {
     CHUNK = 2048,     /* tokens at a time */
     BLOCK = 96,       /* columns of A in a thread's block */
     SLICE = 32,       /* tokens of B that a thread packs at a time */
-    TOKENS_AHEAD = 16 /* tokens; A's columns lie too far apart for the processor to foresee */
+    TOKENS_AHEAD = 32 /* tokens; A's columns lie too far apart for the processor to foresee */
 };
 _Static_assert(BLOCK % ROWS == 0, "a block holds whole tiles");
 
