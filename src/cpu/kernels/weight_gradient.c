@@ -1,9 +1,9 @@
 /* out[M,N] += A'[M,K] B[K,N], with A stored [K,M]: the gradient of a weight, summed over tokens.
  *
  * Both operands are summed down their columns, so both are packed: a chunk of tokens of B by all
- * threads together, then by each thread a block of A's columns, which stays in the second-level
- * cache while all panels of B pass. The output, mostly too large for any cache, is touched once a
- * chunk and asked for before the sums that are added to it. */
+ * threads together, then by each thread a block of A's columns, through which all panels of B pass.
+ * The output, mostly too large for any cache, is touched once a chunk and asked for before the sums
+ * that are added to it. */
 #include <omp.h>
 
 #include "base/threads.h"
@@ -12,7 +12,7 @@
 
 enum {
     CHUNK = 2048,     /* tokens at a time */
-    BLOCK = 96,       /* columns of A in a thread's block */
+    BLOCK = 288,      /* columns of A in a thread's block */
     SLICE = 32,       /* tokens of B that a thread packs at a time */
     TOKENS_AHEAD = 32 /* tokens; A's columns lie too far apart for the processor to foresee */
 };
@@ -40,10 +40,16 @@ static int64_t panel_bytes(const Cut *cut) {
     return cut->panels * cut->steps * PANEL * (int64_t)sizeof(Unit);
 }
 
+/* Units from a packed tile to the next: a line more than it holds, as the same place in all tiles is
+ * written in turn and must not fall into the same set of the first-level cache. */
+static int64_t tile_stride(int64_t steps) {
+    return steps * ROWS + 64 / (int64_t)sizeof(Unit);
+}
+
 /* Whole vectors of columns are packed, which may be more than the last tile has. */
 static int64_t block_bytes(const Cut *cut) {
     const int64_t columns = divide_up(divide_up(cut->tiles, cut->blocks) * ROWS, W) * W;
-    return columns * cut->steps * (int64_t)sizeof(Unit);
+    return columns / ROWS * tile_stride(cut->steps) * (int64_t)sizeof(Unit);
 }
 
 /* W units of columns c .. to [columns / ROWS][steps][ROWS], at step k. */
@@ -52,7 +58,7 @@ INLINE void store_left(Unit *to, int64_t steps, int64_t k, int64_t c, vunit unit
     Unit lanes[W];
     memcpy(lanes, &units, sizeof units);
     for (int i = 0; i < W; i += PIECE)
-        memcpy(to + ((c + i) / ROWS * steps + k) * ROWS + (c + i) % ROWS, lanes + i,
+        memcpy(to + (c + i) / ROWS * tile_stride(steps) + k * ROWS + (c + i) % ROWS, lanes + i,
                PIECE * sizeof *to);
 }
 
@@ -112,7 +118,7 @@ static void add_block(const Arguments *args, Unit *left, int64_t block, int64_t 
     pack_left(left, args->a + start * M + from, M, to - from, tokens);
     for (int64_t p = 0; p < cut->panels; p++)
         for (int64_t m = from; m < to; m += ROWS)
-            add_tile(args, left + (m - from) * steps, m, p, steps);
+            add_tile(args, left + (m - from) / ROWS * tile_stride(steps), m, p, steps);
 }
 
 void KERNEL(weight_gradient)(float *out, const void *a, const void *b, void *workspace,
