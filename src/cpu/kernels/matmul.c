@@ -92,17 +92,16 @@ typedef struct Part {
 
 static void pack_group(const Place *place, const Arguments *args, const Part *part) {
     const MatmulShape *shape = &args->shape;
-    const int64_t size = divide_up(part->length, UNIT) * PANEL;
-    for (int64_t p = part->first_panel; p < part->last_panel; p++) {
-        Unit *panel = place->panels + (p - part->first_panel) * size;
-        const int64_t n = p * PANEL, columns = least(PANEL, shape->N - n);
-        if (shape->transpose_b)
-            pack_panel_along(panel, args->b + n * shape->K + part->k, shape->K, columns,
-                             part->length);
-        else
-            pack_panel_down(panel, args->b + part->k * shape->N + n, shape->N, columns,
-                            part->length);
+    const int64_t size = divide_up(part->length, UNIT) * PANEL, n = part->first_panel * PANEL;
+    const int64_t columns = least(part->last_panel * PANEL, shape->N) - n;
+    if (!shape->transpose_b) {
+        pack_panels_down(place->panels, size, args->b + part->k * shape->N + n, shape->N, columns,
+                         part->length);
+        return;
     }
+    for (int64_t at = 0; at < columns; at += PANEL)
+        pack_panel_along(place->panels + at / PANEL * size, args->b + (n + at) * shape->K + part->k,
+                         shape->K, least(PANEL, columns - at), part->length);
 }
 
 /* Rows m .. of A; those behind the last one repeat it. */

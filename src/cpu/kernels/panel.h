@@ -121,14 +121,20 @@ static inline void pack_panel_along(Unit *panel, const Storage *x, int64_t strid
         }
 }
 
-/* A panel of x[K][stride], the first `columns` of each row. */
-static inline void pack_panel_down(Unit *panel, const Storage *x, int64_t stride, int64_t columns,
-                                   int64_t K) {
-    for (int64_t k = 0; k < K; k += UNIT, panel += PANEL, x += UNIT * stride)
+/* Panels, `size` units apart, of x[K][stride], the first `columns` of each row. A row at a time, and
+ * rows are asked for ahead: they lie too far apart for the processor to foresee. */
+static inline void pack_panels_down(Unit *panels, int64_t size, const Storage *x, int64_t stride,
+                                    int64_t columns, int64_t K) {
+    enum { ROWS_AHEAD = 16, LINE = 64 / sizeof(Storage) };
+    for (int64_t k = 0; k < K; k += UNIT, panels += PANEL, x += UNIT * stride) {
+        for (int u = 0; u < UNIT; u++)
+            for (int64_t n = 0; n < columns; n += LINE)
+                __builtin_prefetch(x + (ROWS_AHEAD + u) * stride + n);
         for (int64_t n = 0; n < columns; n += W) {
             const vunit units = load_units_down(x + n, stride, columns - n, K - k);
-            memcpy(panel + n, &units, sizeof units);
+            memcpy(panels + n / PANEL * size + n % PANEL, &units, sizeof units);
         }
+    }
 }
 
 #endif

@@ -83,12 +83,9 @@ typedef struct Arguments {
 
 /* Tokens from .. of a chunk that begins at `start`. */
 static void pack_slice(const Arguments *args, int64_t start, int64_t from, int64_t tokens) {
-    const int64_t N = args->shape.N, count = least(SLICE, tokens - from);
-    const int64_t size = divide_up(tokens, UNIT) * PANEL;
-    for (int64_t p = 0; p < args->cut.panels; p++)
-        pack_panel_down(args->panels + p * size + from / UNIT * PANEL,
-                        args->b + (start + from) * N + p * PANEL, N, least(PANEL, N - p * PANEL),
-                        count);
+    const int64_t N = args->shape.N, size = divide_up(tokens, UNIT) * PANEL;
+    pack_panels_down(args->panels + from / UNIT * PANEL, size, args->b + (start + from) * N, N, N,
+                     least(SLICE, tokens - from));
 }
 
 /* The tile of rows m .. and panel p, added to the output. */
