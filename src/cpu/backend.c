@@ -87,10 +87,10 @@ static bool describe_machine(Device *device, Dtype storage, Error *error) {
     enum { THREADS = 4 }; /* nominal too: the number of threads must not change a plan */
     int threads = thread_count();
     *device = (Device){.matmul_flops = THREADS * nominal_peak(kernels),
-                       .efficiency = 0.8,
+                       .efficiency = 0.88,
                        .vector_flops = THREADS * nominal_peak(single) / 4,
                        .bandwidth = 30e9,
-                       .overlap = 0,
+                       .overlap = 1, /* kernels ask for memory ahead */
                        .launch = 5e-6,
                        .memory = memory_installed()};
     snprintf(device->name, sizeof device->name, "this CPU, %d thread%s, %s", threads,

@@ -76,8 +76,8 @@ static int list_pairs(const PlanRequest *request, StateFormat state, Candidate *
             double seconds;
             int64_t live;
             if (!weigh(request, &pair->choice, &seconds, &live, error)) return -1;
-            /* Twice the memory must buy nearly one per cent of time: predictions are no better than that. */
-            pair->rank = seconds * (1 + 0.01 * log2((double)live));
+            /* Twice the memory must buy nearly two per cent of time: predictions are no better than that. */
+            pair->rank = seconds * (1 + 0.02 * log2((double)live));
         }
     }
     return count;
