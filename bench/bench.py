@@ -153,8 +153,8 @@ class Bench:
         for part in ("steps", "profile", "matmuls", "claims"):
             if part in self.parts:
                 getattr(self, part)()
-        if not self.machine.bf16:
-            self.machine.measure_peak(self.place, self.models[0])
+        if not self.machine.measured:
+            self.machine.measure_peak(self.place, self.models[0], "bf16")
         self.report["claims"] = [
             *training.claims(self.report["results"], self.report["profiles"]),
             *self.report["claims"],

@@ -11,17 +11,15 @@ from place import threads
 
 class Machine:
     def __init__(self):
-        self.bf16 = self.fp32 = 0.0
-        self.measured, self.matmuls = {}, []
+        self.measured = {}  # the best of the whole run: whatever else runs only ever slows it
 
-    def peak(self, dtype):
-        return self.bf16 if dtype == "bf16" else self.fp32
-
-    def measure_peak(self, place, workload):
-        """The best of the whole run counts: whatever else runs only ever slows it."""
-        self.keep(
-            place.json(place.program("machine"), "--rounds", 1, "--no-matmuls", *workload.options())
+    def measure_peak(self, place, workload, dtype):
+        """What the machine can do now: its clock differs from minute to minute."""
+        found = place.json(
+            place.program("machine"), "--rounds", 1, "--no-matmuls", *workload.options()
         )
+        self.keep(found)
+        return found[f"{dtype}_flops_per_s"]
 
     def measure_matmuls(self, place, workload):
         found = place.json(place.program("machine"), "--rounds", 3, *workload.options())
@@ -34,8 +32,6 @@ class Machine:
         }
 
     def keep(self, found):
-        self.bf16 = max(self.bf16, found["bf16_flops_per_s"])
-        self.fp32 = max(self.fp32, found["fp32_flops_per_s"])
         for name, value in found.items():
             if isinstance(value, float):
                 self.measured[name] = max(value, self.measured.get(name, 0))

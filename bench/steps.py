@@ -66,13 +66,14 @@ def measure(place, workload, peers, rounds, seconds, progress, machine):
             progress.say(f"{peer.name} is absent: {reason}")
     if workload.name and len(present) == hearths:
         return [], absent  # a model that is there for a peer's sake
-    times = {id(peer): [] for peer in present}
+    times = {id(peer): [] for peer in present}  # of each step: seconds, and the peak around it
     for number in range(rounds):
-        machine.measure_peak(place, workload)
         for peer in list(present):
             try:
+                before = machine.measure_peak(place, workload, peer.dtype)
                 measured = peer.measure(seconds)
-                times[id(peer)] += measured
+                peak = max(before, machine.measure_peak(place, workload, peer.dtype))
+                times[id(peer)] += [(step, peak) for step in measured]
                 check_parameters(peer, planned)
             except (Absent, RuntimeError) as reason:
                 absent.append([peer.name, workload.title, str(reason)])
@@ -84,7 +85,7 @@ def measure(place, workload, peers, rounds, seconds, progress, machine):
                 f"round {number + 1} of {rounds}: {peer.name} {peer.dtype} {rate:.0f} tokens/s, "
                 f"{len(measured)} steps"
             )
-    return [row(peer, workload, planned, times[id(peer)], machine) for peer in present], absent
+    return [row(peer, workload, planned, times[id(peer)]) for peer in present], absent
 
 
 def check_parameters(peer, planned):
@@ -94,8 +95,10 @@ def check_parameters(peer, planned):
         raise RuntimeError(f"{peer.name} has {count} parameters, hearth {planned['parameters']}")
 
 
-def row(peer, workload, planned, times, machine):
-    rate = workload.batch_tokens / statistics.median(times)
+def row(peer, workload, planned, times):
+    seconds = [step for step, _ in times]
+    rate = workload.batch_tokens / statistics.median(seconds)
+    work = workload.batch_tokens * planned["exact_flops_per_token"]
     result = {
         "impl": peer.name,
         "model": workload.name or workload.model,
@@ -103,11 +106,11 @@ def row(peer, workload, planned, times, machine):
         "dtype": peer.dtype,
         "batch_tokens": workload.batch_tokens,
         "tokens_per_s": rate,
-        "fraction_of_peak": rate * planned["exact_flops_per_token"] / machine.peak(peer.dtype),
+        "fraction_of_peak": statistics.median(work / step / peak for step, peak in times),
         "peak_rss_bytes": peer.close(),
         "steps": len(times),
-        "fastest_tokens_per_s": workload.batch_tokens / min(times),
-        "slowest_tokens_per_s": workload.batch_tokens / max(times),
+        "fastest_tokens_per_s": workload.batch_tokens / min(seconds),
+        "slowest_tokens_per_s": workload.batch_tokens / max(seconds),
     }
     if hasattr(peer, "spec"):
         result["micro_rows"] = peer.spec["micro_rows"]

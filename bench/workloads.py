@@ -10,7 +10,7 @@ SIZES = {
     "llama-300m": (24, 960, 15, 2560),
     "llama-600m": (28, 1280, 20, 3456),
 }
-DEFAULT = "llama-15m:256:32 llama-110m:1024:8 llama-110m:4096:2 llama-300m:1024:4"
+DEFAULT = "llama-15m:256:32 llama-110m:1024:8 llama-110m:4096:1 llama-300m:1024:1"
 QUICK = "llama-15m:256:16"
 
 

@@ -11,7 +11,9 @@ def measure(place, dataset, rounds):
     workload = Workload("llama-110m", 1024, 1)
     waits, logged = [], []
     for _ in range(rounds):
-        steps, _ = hearth.train(place, dataset, workload.options(), lambda steps: len(steps) >= 1)
+        steps, _ = hearth.train(
+            place, dataset, workload.options(), lambda steps: len(steps) >= 1, look=0.005
+        )
         logged.append(steps[0]["at"])
         waits.append(steps[0]["at"] - steps[0]["step_ms"] / 1e3)
     wait = statistics.median(waits)

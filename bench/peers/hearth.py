@@ -8,9 +8,10 @@ from child import Child
 WARM_UP = 1  # steps of a run that are not counted
 
 
-def train(place, data, options, enough, name="run"):
+def train(place, data, options, enough, name="run", look=0.25):
     """Starts `hearth train` and ends it when enough(steps so far); returns (steps, child). A step
-    is its line of log.jsonl with `at`, the seconds since the start when it was there."""
+    is its line of log.jsonl with `at`, the seconds since the start when it was seen: every `look`
+    seconds, seldom, as looking takes time from all its threads."""
     directory = place.directory(name)
     log = directory / "log.jsonl"
     command = [
@@ -34,7 +35,7 @@ def train(place, data, options, enough, name="run"):
         child = Child(command, stdout=errors, stderr=errors)
     steps, read = [], 0
     while not enough(steps):
-        time.sleep(0.002)
+        time.sleep(look)
         lines = log.read_text().split("\n")[:-1] if log.exists() else []
         for line in map(json.loads, lines[read:]):
             if "step_ms" in line:
