@@ -106,6 +106,7 @@ class Bench:
         )
         self.report["results"] += results
         self.report["absent"] += missing
+        self.write()
 
     def profile(self):
         for workload in self.models:
@@ -122,10 +123,12 @@ class Bench:
 
     def matmuls(self):
         """oneDNN's rates beside those of hearth's profile, shape by shape."""
-        for workload, profile in zip(self.models, self.report["profiles"]):
+        profiles = {(p["model"], p["seq_len"]): p["matmuls"] for p in self.report["profiles"]}
+        for workload in self.models:
             self.progress.part(f"matmuls: {workload.title}", EACH["matmuls"](self.rounds))
             entry = self.machine.measure_matmuls(self.place, workload)
-            rates = {shape_key(row): row["flops_per_s"] for row in profile["matmuls"]}
+            rows = profiles.get((workload.model, workload.seq_len), [])
+            rates = {shape_key(row): row["flops_per_s"] for row in rows}
             for shape in entry["matmuls"]:
                 shape["hearth_flops_per_s"] = rates.get(shape_key(shape), 0)
             self.report["matmuls"].append(entry)
@@ -155,13 +158,16 @@ class Bench:
                 getattr(self, part)()
         if not self.machine.measured:
             self.machine.measure_peak(self.place, self.models[0], "bf16")
-        self.report["claims"] = [
-            *training.claims(self.report["results"], self.report["profiles"]),
-            *self.report["claims"],
-        ]
-        path, text = report.write(Path(self.options.out), self.machine, self.report)
+        path, text = self.write()
         print(text)
         self.progress.say(f"written to {path} and .json")
+
+    def write(self):
+        """What there is so far, so that a run that ends early has not been in vain."""
+        follow = training.claims(self.report["results"], self.report["profiles"])
+        versions = {name: self.venv.version(name) for name in ("torch", "tiktoken", "rustbpe")}
+        found = {**self.report, "peers": versions, "claims": [*follow, *self.report["claims"]]}
+        return report.write(Path(self.options.out), self.machine, found)
 
 
 def shape_key(row):

@@ -3,7 +3,7 @@
 import json
 from datetime import date
 
-from claims.training import by_workload
+from claims.training import by_workload, hearth_of
 
 
 def write(directory, machine, report):
@@ -21,7 +21,9 @@ def markdown(report):
     parts = [
         f"# {report['machine']['cpu']}, {report['machine']['threads']} threads, {report['date']}",
         f"`make bench` at {report['revision']}: {report['settings']}. All in one run, "
-        "implementations in turn, medians; a ratio compares what stands in this file only.",
+        "implementations in turn, medians; a ratio compares what stands in this file only. Peers: "
+        + ", ".join(f"{name} {version or 'absent'}" for name, version in report["peers"].items())
+        + ".",
         machine_table(report["machine"]),
         steps_table(report["results"]),
         claims_table(report["claims"]),
@@ -64,9 +66,9 @@ def machine_table(machine):
 def steps_table(results):
     rows = []
     for (model, seq_len, batch), group in by_workload(results).items():
-        ours = group[0]
+        ours = hearth_of(group)
         for result in group:
-            memory = ours["peak_rss_bytes"] / result["peak_rss_bytes"]
+            beside = ours and result is not ours
             rows.append(
                 (
                     f"{model}, T = {seq_len}, {batch} tokens a step",
@@ -75,10 +77,8 @@ def steps_table(results):
                     f"{result['tokens_per_s']:.0f}",
                     f"{100 * result['fraction_of_peak']:.1f}%",
                     f"{result['peak_rss_bytes'] / 2**20:.0f}",
-                    ""
-                    if result is ours
-                    else f"{ours['tokens_per_s'] / result['tokens_per_s']:.2f}×",
-                    "" if result is ours else f"{memory:.2f}×",
+                    f"{ours['tokens_per_s'] / result['tokens_per_s']:.2f}×" if beside else "",
+                    f"{ours['peak_rss_bytes'] / result['peak_rss_bytes']:.2f}×" if beside else "",
                 )
             )
     header = "|||tokens/s|of peak|peak MiB|hearth's speed to it|hearth's memory to it".split("|")

@@ -78,6 +78,7 @@ def measure(place, workload, peers, rounds, seconds, progress, machine):
             except (Absent, RuntimeError) as reason:
                 absent.append([peer.name, workload.title, str(reason)])
                 present.remove(peer)
+                peer.close()
                 progress.say(f"{peer.name} is absent: {reason}")
                 continue
             rate = workload.batch_tokens / statistics.median(measured)

@@ -10,10 +10,13 @@ def measure(place, shards, rounds):
     workload = Workload("llama-15m", 256, 32)
     waited = total = 0
     for _ in range(rounds):
+        cold = False
 
         def warm_then_cold(steps):
-            if len(steps) == 1:
+            nonlocal cold
+            if steps and not cold:
                 drop_from_cache(shards)
+                cold = True
             return len(steps) > 8
 
         steps, _ = hearth.train(place, shards, workload.options(), warm_then_cold)

@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 from child import Absent, Child
@@ -76,7 +77,8 @@ class PyTorch:
     def answer(self):
         line = self.child.process.stdout.readline()
         if not line:
-            raise Absent(f"its process ended with status {self.child.wait()}: see {self.place.log}")
+            status, self.child = self.child.wait(), None
+            raise Absent(f"its process ended with status {status}: see {self.place.log}")
         return json.loads(line)
 
     def measure(self, seconds):
@@ -85,7 +87,8 @@ class PyTorch:
             self.parameters = self.answer()["parameters"]
         times = []
         while sum(times) < seconds:
-            self.child.process.stdin.write("step\n")
+            with suppress(OSError):  # answer() says so if it has ended
+                self.child.process.stdin.write("step\n")
             times.append(self.answer()["seconds"])
         if resident_bytes(self.child.process.pid) > installed_bytes() / 6:
             self.end()  # too large to wait beside the others

@@ -30,6 +30,9 @@ class Venv:
         )
 
     def version(self, package):
+        """Empty where it is not installed."""
+        if not self.python.exists():
+            return ""
         code = f"import importlib.metadata as m; print(m.version('{package}'))"
         return subprocess.run(
             [self.python, "-c", code], capture_output=True, text=True

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/integer.h"
+
 /* The number behind `key` in a file of lines "key: number kB", in bytes; 0 when there is none. */
 static int64_t read_kilobytes(const char *path, const char *key) {
     FILE *file = fopen(path, "r");
@@ -22,10 +24,6 @@ static int64_t read_group(const char *path, int64_t otherwise) {
     bool found = file && fscanf(file, "%lld", &bytes) == 1;
     if (file) fclose(file);
     return found ? (int64_t)bytes : otherwise;
-}
-
-static int64_t smaller(int64_t a, int64_t b) {
-    return a < b ? a : b;
 }
 
 static int64_t group_limit(void) {

@@ -50,17 +50,12 @@ static void normals_of(const uint32_t words[2 * PAIRS], float out[2 * PAIRS]) {
 }
 
 void random_normals(uint64_t seed, uint64_t stream, uint64_t first, size_t count, float *out) {
-    const uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
     for (size_t done = 0; done < count;) {
         const uint64_t start = (first + done) / (2 * PAIRS) * (2 * PAIRS);
         uint32_t words[2 * PAIRS];
         float values[2 * PAIRS];
-        for (uint64_t i = 0; i < 2 * PAIRS; i += 4) {
-            const uint64_t block = (start + i) / 4;
-            const uint32_t counter[4] = {(uint32_t)block, (uint32_t)(block >> 32), (uint32_t)stream,
-                                         (uint32_t)(stream >> 32)};
-            philox4x32(counter, key, words + i);
-        }
+        for (uint64_t i = 0; i < 2 * PAIRS; i += 4)
+            random_block(seed, stream, (start + i) / 4, words + i);
         normals_of(words, values);
         const size_t skip = (size_t)(first + done - start);
         size_t some = 2 * PAIRS - skip;

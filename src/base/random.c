@@ -15,13 +15,6 @@ void philox4x32(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4
     out[0] = c0, out[1] = c1, out[2] = c2, out[3] = c3;
 }
 
-static void random_block(uint64_t seed, uint64_t stream, uint64_t block, uint32_t out[4]) {
-    const uint32_t counter[4] = {(uint32_t)block, (uint32_t)(block >> 32), (uint32_t)stream,
-                                 (uint32_t)(stream >> 32)};
-    const uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
-    philox4x32(counter, key, out);
-}
-
 uint32_t random_u32(uint64_t seed, uint64_t stream, uint64_t index) {
     uint32_t words[4];
     random_block(seed, stream, index / 4, words);

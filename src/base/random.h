@@ -22,6 +22,14 @@ static inline uint64_t random_stream(uint32_t purpose, uint32_t part) {
 /* One block of four 32-bit words. */
 void philox4x32(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]);
 
+/* Block number `block` of a stream: its words 4 * block .. 4 * block + 3. */
+static inline void random_block(uint64_t seed, uint64_t stream, uint64_t block, uint32_t out[4]) {
+    const uint32_t counter[4] = {(uint32_t)block, (uint32_t)(block >> 32), (uint32_t)stream,
+                                 (uint32_t)(stream >> 32)};
+    const uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
+    philox4x32(counter, key, out);
+}
+
 /* The 32-bit word number `index` of a stream: key = seed; counter = (index / 4, stream). */
 uint32_t random_u32(uint64_t seed, uint64_t stream, uint64_t index);
 

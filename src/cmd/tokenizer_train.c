@@ -76,10 +76,11 @@ static bool check_pattern(const char *pattern, Error *error) {
     for (const char *c = pattern; *c; c++)
         plain = plain && (isalnum((unsigned char)*c) || *c == '_');
     if (!plain || pattern_expression(pattern) != pattern) return true;
-    return fail(error,
-                "--pattern '%s' is not known: give gpt2, gpt4, cl100k, nanochat, o200k or a regular "
-                "expression",
-                pattern);
+    return fail(
+        error,
+        "--pattern '%s' is not known: give gpt2, gpt4, cl100k, nanochat, o200k or a regular "
+        "expression",
+        pattern);
 }
 
 static Tokenizer *train(const TrainOptions *options, char **inputs, int count, int64_t *bytes,

@@ -90,7 +90,7 @@ static bool describe_machine(Device *device, Dtype storage, Error *error) {
                        .efficiency = 0.88,
                        .vector_flops = THREADS * nominal_peak(single) / 4,
                        .bandwidth = 30e9,
-                       .overlap = 1, /* kernels ask for memory ahead */
+                       .packing = 10,
                        .launch = 5e-6,
                        .memory = memory_installed()};
     snprintf(device->name, sizeof device->name, "this CPU, %d thread%s, %s", threads,

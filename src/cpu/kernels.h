@@ -86,7 +86,7 @@ typedef struct CpuKernels {
     /* Writes the keys and values of T new tokens to rows position.. of the caches [capacity,KV*D], then
      * attends from each to all cached before it. shape.B = 1. */
     void (*attention_decode)(void *out, const void *qkv, void *key_cache, void *value_cache,
-                             void *workspace, int64_t position, AttentionShape shape);
+                             int64_t position, AttentionShape shape);
 
     /* gate_up[N,2F]: gate then up. out[N,F] = silu(gate) * up  (arXiv 2002.05202) */
     void (*swiglu_forward)(void *out, const void *gate_up, int64_t N, int64_t F);
@@ -98,8 +98,6 @@ typedef struct CpuKernels {
     void (*cross_entropy)(float *losses, void *logits, const int32_t *targets, int64_t n, int64_t V,
                           float scale, bool gradient);
 
-    /* out[n] in the storage type from fp32, to nearest even; parallel. */
-    void (*convert)(void *out, const float *in, int64_t n);
     /* Sum of squares of x[n], in double over fixed blocks in a fixed order. */
     double (*squared_norm)(const float *x, int64_t n);
     void (*adamw)(const AdamwArguments *arguments);

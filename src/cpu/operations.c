@@ -67,8 +67,7 @@ static void attention_backward(Call *call) {
 
 static void attention_decode(Call *call) {
     call->kernels->attention_decode(call->out[0], call->in[0], call->out[1], call->out[2],
-                                    call->workspace, call->scalars->position,
-                                    call->operation->attention);
+                                    call->scalars->position, call->operation->attention);
 }
 
 static void swiglu_forward(Call *call) {

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/integer.h"
 #include "base/memory.h"
 
 enum { BESTFIT_BUFFER = 1000 }; /* documents to choose from, as nanochat does */
@@ -154,10 +155,6 @@ int64_t packer_rows(const Packer *packer) {
 size_t packer_memory(const Packer *packer) {
     size_t chosen = packer->chosen ? (size_t)packer->documents * sizeof *packer->chosen : 0;
     return packer->capacity * sizeof *packer->first + chosen;
-}
-
-static int64_t smaller(int64_t a, int64_t b) {
-    return a < b ? a : b;
 }
 
 static int64_t bestfit_row(const Packer *packer, int64_t row, Segment *segments) {

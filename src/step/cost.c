@@ -114,13 +114,19 @@ Cost operation_cost(const Program *program, const Operation *operation) {
     return cost;
 }
 
+/* By how much preparing the weight lengthens a matmul of few tokens. */
+static double packing_factor(const Operation *operation, const Device *device) {
+    if (operation->kind != OP_MATMUL) return 1;
+    const MatmulShape *shape = &operation->matmul;
+    return 1 + device->packing / (double)(shape->transpose_a ? shape->K : shape->M);
+}
+
 double operation_seconds(const Program *program, const Operation *operation, const Device *device) {
     Cost cost = operation_cost(program, operation);
     double rate = cost.matrix ? device->matmul_flops * device->efficiency : device->vector_flops;
-    double arithmetic = cost.flops / rate, memory = cost.bytes / device->bandwidth;
-    double longer = arithmetic > memory ? arithmetic : memory;
-    double shorter = arithmetic > memory ? memory : arithmetic;
-    return device->launch + longer + (1 - device->overlap) * shorter;
+    double arithmetic = cost.flops / rate * packing_factor(operation, device),
+           memory = cost.bytes / device->bandwidth;
+    return device->launch + (arithmetic > memory ? arithmetic : memory); /* one hides the other */
 }
 
 Cost section_cost(const Program *program, SectionKind section) {

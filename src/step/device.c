@@ -32,7 +32,6 @@ bool device_find(Device *device, const char *name, Dtype storage, Error *error) 
                            .efficiency = 0.8,
                            .vector_flops = 1e12 * devices[i].fp32,
                            .bandwidth = 0.9e9 * devices[i].bandwidth,
-                           .overlap = 1,
                            .launch = 3e-6,
                            .memory = (int64_t)(devices[i].memory * 0x1p30)};
         snprintf(device->name, sizeof device->name, "%s", devices[i].name);

@@ -11,7 +11,7 @@ typedef struct Device {
     double efficiency;   /* share of that peak that large matmuls reach */
     double vector_flops; /* fp32 arithmetic outside matrix units, FLOP/s */
     double bandwidth;    /* of main memory, bytes/s */
-    double overlap;      /* 1: memory traffic hides behind arithmetic; 0: their times add up */
+    double packing;      /* tokens whose share of a matmul costs as much as preparing its weight */
     double launch;       /* fixed seconds an operation costs */
     int64_t memory;      /* bytes */
 } Device;

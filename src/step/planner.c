@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/integer.h"
 #include "base/memory.h"
 #include "base/units.h"
 #include "step/cost.h"
@@ -45,10 +46,6 @@ static int by_rank(const void *a, const void *b) {
     const Candidate *left = a, *right = b;
     if (left->rank != right->rank) return left->rank < right->rank ? -1 : 1;
     return (int)left->choice.recompute - (int)right->choice.recompute;
-}
-
-static int64_t smaller(int64_t a, int64_t b) {
-    return a < b ? a : b;
 }
 
 /* Every pair of micro-batch and logit chunk, ranked without recompute: so the pair that is chosen, which

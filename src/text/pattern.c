@@ -8,7 +8,8 @@
 
 /* The published split patterns. gpt2: OpenAI's GPT-2 release; gpt4: cl100k_base as it was published and as
  * tokenizer.json files have it; cl100k: as tiktoken has it now, with white space at the end of the text in
- * one piece; o200k: o200k_base; nanochat: as gpt4, with numbers of at most two digits. */
+ * one piece (but without a possessive {1,3}, which means nothing there and another thing to Oniguruma);
+ * o200k: o200k_base; nanochat: as gpt4, with numbers of at most two digits. */
 static const NamedPattern patterns[] = {
     {"gpt2", "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+",
      word_end_gpt2},
@@ -17,7 +18,7 @@ static const NamedPattern patterns[] = {
      "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+",
      word_end_gpt4},
     {"cl100k",
-     "'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}++|\\p{N}{1,3}+"
+     "'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}++|\\p{N}{1,3}"
      "| ?[^\\s\\p{L}\\p{N}]++[\\r\\n]*+|\\s++$|\\s*[\\r\\n]|\\s+(?!\\S)|\\s",
      word_end_cl100k},
     {"nanochat",

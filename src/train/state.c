@@ -4,7 +4,6 @@
 
 #include "base/json.h"
 #include "base/log.h"
-#include "base/threads.h"
 #include "train/run.h"
 
 enum { STATE_VERSION = 1 };
@@ -28,8 +27,7 @@ json_t *state_to_json(const Run *run, Error *error) {
                    {"sequence_length", settings->model.sequence_length},
                    {"batch_tokens", settings->batch_tokens},
                    {"micro_batch", choice->micro_batch},
-                   {"logit_chunk", choice->logit_chunk},
-                   {"threads", thread_count()}};
+                   {"logit_chunk", choice->logit_chunk}};
     const struct {
         const char *key, *value;
     } texts[] = {{"packing", packing_name(settings->packing)},
@@ -137,9 +135,7 @@ bool state_restore(Run *run, Restored *restored, Error *error) {
                 check_model(&config, &run->settings->model, error) &&
                 (restored->state = json_read_file(path, 1 << 20, error)) &&
                 check_state(run, restored->state, error);
-    if (done) {
-        warn_of_precision(restored->state, run->settings->storage);
-    }
+    if (done) warn_of_precision(restored->state, run->settings->storage);
     if (!done && path) fail_within(error, "cannot resume from %s", restored->path);
     free(path);
     return done;

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/integer.h"
 #include "cpu/kernels.h"
 
 enum { BLOCK = 64, HALF = BLOCK / 2 }; /* queries, and keys, in a block */
@@ -22,10 +23,6 @@ typedef struct View {
 typedef struct Part {
     int key, keys, query, queries;
 } Part;
-
-static inline int64_t blocks_of(int64_t T) {
-    return (T + BLOCK - 1) / BLOCK;
-}
 
 /* document_start: of this row of the batch, or NULL. Lanes behind T see what the first query sees.
  */
@@ -48,6 +45,10 @@ static inline View attention_view(AttentionShape shape, const int32_t *document_
 }
 
 /* The blocks of queries that see a block of keys follow each other, from that block on. */
+static inline int64_t blocks_of(int64_t T) {
+    return divide_up(T, BLOCK);
+}
+
 static inline bool view_sees(const View *view, int64_t key_block) {
     return key_block * BLOCK <= view->start && (key_block + 1) * BLOCK > view->from;
 }

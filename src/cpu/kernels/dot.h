@@ -16,7 +16,7 @@
 typedef uint32_t __attribute__((may_alias)) Unit;
 typedef vuint vunit; /* W units */
 
-enum { UNIT = DOT_BF16 ? 2 : 1 }; /* numbers in a unit */
+enum { UNIT = DOT_BF16 ? 2 : 1, ALONG = W * UNIT }; /* numbers in a unit, in a vector of units */
 
 /* sum + a * b in each lane, in fp32 */
 static inline vfloat dot(vfloat sum, vunit a, vunit b) {
@@ -44,6 +44,30 @@ static inline vunit units_across(const vfloat x[UNIT]) {
     return (vunit)_mm512_permutexvar_epi16((__m512i)halves, (__m512i)units_along(x));
 #else
     return (vunit)x[0];
+#endif
+}
+
+/* W units that follow each other along a row; zeros behind `count` numbers. */
+static inline vunit load_units_along(const Storage *row, int64_t count) {
+#if DOT_BF16
+    const __mmask32 inside = count >= ALONG ? 0xffffffffu : (1u << count) - 1;
+    return (vunit)_mm512_maskz_loadu_epi16(inside, row);
+#else
+    return (vunit)(count >= W ? vload(row) : vload_part(row, count));
+#endif
+}
+
+/* Units of W columns over UNIT rows, `stride` apart; zeros behind `count` columns and `rows` rows. */
+static inline vunit load_units_down(const Storage *x, int64_t stride, int64_t count, int64_t rows) {
+#if DOT_BF16
+    const __mmask16 inside = count >= W ? 0xffff : (__mmask16)((1u << count) - 1);
+    const __mmask16 second = rows > 1 ? inside : 0;
+    const __m512i low = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(inside, x));
+    const __m512i high = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(second, x + stride));
+    return (vunit)_mm512_or_si512(low, _mm512_slli_epi32(high, 16));
+#else
+    (void)stride, (void)rows;
+    return (vunit)(count >= W ? vload(x) : vload_part(x, count));
 #endif
 }
 

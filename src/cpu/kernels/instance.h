@@ -20,7 +20,6 @@
     X(swiglu_forward) \
     X(swiglu_backward) \
     X(cross_entropy) \
-    X(convert) \
     X(squared_norm) \
     X(adamw) \
     X(attention_forward) \

@@ -21,7 +21,7 @@ static bool reads_in_place(int64_t K) {
     return (DOT_BF16 || !KERNEL_BF16) && K % UNIT == 0;
 }
 
-/* How a product is cut. Only `chunk` reaches the bits, and it does not depend on the threads. */
+/* How a product is cut. None of it reaches the bits: sums go on from scratch, in the order of K. */
 typedef struct Cut {
     int64_t chunk, chunks;  /* of K */
     int64_t panels, groups; /* of N; group g has panels g * panels / groups .. */
@@ -40,9 +40,9 @@ static Cut cut(MatmulShape shape) {
     cut.groups = divide_up(cut.panels, fit > 1 ? fit : 1);
     cut.blocks = divide_up(shape.M, BLOCK);
     if (cut.groups * cut.blocks % threads) /* shares that do not come out even */
-        cut.groups = least(divide_up(cut.groups, threads) * threads, cut.panels);
+        cut.groups = smaller(divide_up(cut.groups, threads) * threads, cut.panels);
     if (cut.groups * cut.blocks < threads)
-        cut.blocks = least(divide_up(shape.M, ROWS), divide_up(2 * threads, cut.groups));
+        cut.blocks = smaller(divide_up(shape.M, ROWS), divide_up(2 * threads, cut.groups));
     cut.group_panels = divide_up(cut.panels, cut.groups);
     cut.rows = divide_up(divide_up(shape.M, cut.blocks), ROWS) * ROWS;
     cut.blocks = divide_up(shape.M, cut.rows);
@@ -93,7 +93,7 @@ typedef struct Part {
 static void pack_group(const Place *place, const Arguments *args, const Part *part) {
     const MatmulShape *shape = &args->shape;
     const int64_t size = divide_up(part->length, UNIT) * PANEL, n = part->first_panel * PANEL;
-    const int64_t columns = least(part->last_panel * PANEL, shape->N) - n;
+    const int64_t columns = smaller(part->last_panel * PANEL, shape->N) - n;
     if (!shape->transpose_b) {
         pack_panels_down(place->panels, size, args->b + part->k * shape->N + n, shape->N, columns,
                          part->length);
@@ -101,7 +101,7 @@ static void pack_group(const Place *place, const Arguments *args, const Part *pa
     }
     for (int64_t at = 0; at < columns; at += PANEL)
         pack_panel_along(place->panels + at / PANEL * size, args->b + (n + at) * shape->K + part->k,
-                         shape->K, least(PANEL, columns - at), part->length);
+                         shape->K, smaller(PANEL, columns - at), part->length);
 }
 
 /* Rows m .. of A; those behind the last one repeat it. */
@@ -109,7 +109,7 @@ static Left left_rows(const Place *place, const Arguments *args, const Part *par
     const int64_t K = args->shape.K, steps = divide_up(part->length, UNIT);
     Left left = {.step = 1};
     for (int i = 0; i < ROWS; i++) {
-        const Storage *row = args->a + least(m + i, args->shape.M - 1) * K + part->k;
+        const Storage *row = args->a + smaller(m + i, args->shape.M - 1) * K + part->k;
         left.row[i] = (const Unit *)(const void *)row;
         if (reads_in_place(K)) continue;
         Unit *packed = place->rows + i * args->cut.chunk / UNIT;
@@ -153,7 +153,7 @@ static void ask_for_rows(const Arguments *args, const Part *part, int64_t m, int
                          int64_t turns) {
     enum { LINE = 64 / sizeof(Storage) };
     for (int i = 0; i < ROWS; i++) {
-        const int64_t row = least(m + ROWS + i, args->shape.M - 1);
+        const int64_t row = smaller(m + ROWS + i, args->shape.M - 1);
         const Storage *a = args->a + row * args->shape.K + part->k;
         for (int64_t k = turn * LINE; k < part->length; k += turns * LINE)
             __builtin_prefetch(a + k);
@@ -168,12 +168,12 @@ static void multiply_rows(const Place *place, const Arguments *args, const Part 
     const Left left = left_rows(place, args, part, m);
     _Alignas(64) float sums[ROWS * PANEL];
     for (int64_t p = part->first_panel; p < part->last_panel; p++, kept += ROWS * PANEL) {
-        const int64_t columns = least(PANEL, args->shape.N - p * PANEL);
+        const int64_t columns = smaller(PANEL, args->shape.N - p * PANEL);
         const Unit *panel = place->panels + (p - part->first_panel) * steps * PANEL;
         ask_for_rows(args, part, m, p - part->first_panel, part->last_panel - part->first_panel);
         tile_product(part->last ? sums : kept, part->first ? NULL : kept, PANEL, &left, panel,
                      columns, steps);
-        if (part->last && args->out_f32)
+        if (part->last && KERNEL_BF16 && args->out_f32)
             store_tile_f32(args, m, p * PANEL, sums, rows, columns);
         else if (part->last)
             store_tile(args, m, p * PANEL, sums, rows, columns);
@@ -182,17 +182,17 @@ static void multiply_rows(const Place *place, const Arguments *args, const Part 
 
 static void run_task(const Place *place, const Arguments *args, int64_t group, int64_t block) {
     const Cut *cut = &args->cut;
-    const int64_t m = block * cut->rows, end = least(args->shape.M, m + cut->rows);
+    const int64_t m = block * cut->rows, end = smaller(args->shape.M, m + cut->rows);
     for (int64_t c = 0; c < cut->chunks; c++) {
         const Part part = {.first_panel = group * cut->panels / cut->groups,
                            .last_panel = (group + 1) * cut->panels / cut->groups,
                            .k = c * cut->chunk,
-                           .length = least(cut->chunk, args->shape.K - c * cut->chunk),
+                           .length = smaller(cut->chunk, args->shape.K - c * cut->chunk),
                            .first = c == 0,
                            .last = c == cut->chunks - 1};
         pack_group(place, args, &part);
         for (int64_t row = m; row < end; row += ROWS)
-            multiply_rows(place, args, &part, row, least(ROWS, end - row),
+            multiply_rows(place, args, &part, row, smaller(ROWS, end - row),
                           place->sums + (row - m) * cut->group_panels * PANEL);
     }
 }

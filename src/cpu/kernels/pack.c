@@ -1,6 +1,6 @@
 /* Packing of factors (tile.h), and the way back to storage: W vectors at a time, transposed in
  * registers where the form asks for it. */
-#include "cpu/kernels/panel.h"
+#include "cpu/kernels/transpose.h"
 #include "cpu/kernels/tile.h"
 
 /* The first `count` rows. */

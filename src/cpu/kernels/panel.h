@@ -4,6 +4,7 @@
 #ifndef HEARTH_CPU_KERNELS_PANEL_H
 #define HEARTH_CPU_KERNELS_PANEL_H
 
+#include "base/integer.h"
 #include "cpu/kernels/dot.h"
 #include "cpu/kernels/instance.h"
 #include "cpu/kernels/transpose.h"
@@ -14,17 +15,9 @@ enum { ROWS = 8 };
 #else
 enum { ROWS = 4 };
 #endif
-enum { VECTORS = 3, PANEL = VECTORS * W, ALONG = W * UNIT /* numbers in a vector of units */ };
+enum { VECTORS = 3, PANEL = VECTORS * W };
 
 #define INLINE static inline __attribute__((always_inline))
-
-static inline int64_t least(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
-static inline int64_t divide_up(int64_t a, int64_t b) {
-    return (a + b - 1) / b;
-}
 
 /* ---- the register tile ---- */
 
@@ -79,30 +72,6 @@ static inline void tile_product(float *to, const float *from, int64_t stride, co
 
 /* ---- packing ---- */
 
-/* W units that follow each other along a row; zeros behind `count` numbers. */
-static inline vunit load_units_along(const Storage *row, int64_t count) {
-#if DOT_BF16
-    const __mmask32 inside = count >= ALONG ? 0xffffffffu : (1u << count) - 1;
-    return (vunit)_mm512_maskz_loadu_epi16(inside, row);
-#else
-    return (vunit)(count >= W ? vload(row) : vload_part(row, count));
-#endif
-}
-
-/* Units of W columns over UNIT rows, `stride` apart; zeros behind `count` columns and `rows` rows. */
-static inline vunit load_units_down(const Storage *x, int64_t stride, int64_t count, int64_t rows) {
-#if DOT_BF16
-    const __mmask16 inside = count >= W ? 0xffff : (__mmask16)((1u << count) - 1);
-    const __mmask16 second = rows > 1 ? inside : 0;
-    const __m512i low = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(inside, x));
-    const __m512i high = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(second, x + stride));
-    return (vunit)_mm512_or_si512(low, _mm512_slli_epi32(high, 16));
-#else
-    (void)stride, (void)rows;
-    return (vunit)(count >= W ? vload(x) : vload_part(x, count));
-#endif
-}
-
 /* A panel of x[columns][stride], K numbers of each row. Rows behind the last one repeat it. */
 static inline void pack_panel_along(Unit *panel, const Storage *x, int64_t stride, int64_t columns,
                                     int64_t K) {
@@ -112,7 +81,7 @@ static inline void pack_panel_along(Unit *panel, const Storage *x, int64_t strid
             vunit units[W];
 #pragma GCC unroll 16
             for (int i = 0; i < W; i++)
-                units[i] = load_units_along(x + least(n + i, columns - 1) * stride + k * UNIT,
+                units[i] = load_units_along(x + smaller(n + i, columns - 1) * stride + k * UNIT,
                                             K - k * UNIT);
             transpose_units(units);
 #pragma GCC unroll 16

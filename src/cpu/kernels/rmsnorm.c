@@ -1,4 +1,5 @@
 /* RMSNorm (Zhang and Sennrich, arXiv 1910.07467): y = w x r, r = 1/sqrt(mean(x^2) + eps). */
+#include "base/integer.h"
 #include "cpu/kernels/instance.h"
 #include "cpu/kernels/row.h"
 
@@ -8,12 +9,8 @@
  * then over the blocks in their order: the same bits for any number of threads. */
 enum { ROWS = 32 };
 
-static int64_t blocks_of(int64_t N) {
-    return (N + ROWS - 1) / ROWS;
-}
-
 size_t KERNEL(rmsnorm_workspace)(int64_t N, int64_t C) {
-    return (size_t)blocks_of(N) * (size_t)C * sizeof(float);
+    return (size_t)divide_up(N, ROWS) * (size_t)C * sizeof(float);
 }
 
 void KERNEL(rmsnorm_forward)(void *out, float *rstd, const void *x, const void *weight, int64_t N,
@@ -54,7 +51,7 @@ void KERNEL(rmsnorm_backward)(void *dx, float *dweight, const void *dout, const 
                               const void *x, const float *rstd, const void *weight, void *workspace,
                               int64_t N, int64_t C) {
     float *partial = workspace;
-    const int64_t blocks = blocks_of(N);
+    const int64_t blocks = divide_up(N, ROWS);
 #pragma omp parallel for schedule(static)
     for (int64_t block = 0; block < blocks; block++) {
         float *sums = partial + block * C;

@@ -28,12 +28,12 @@ typedef struct Cut {
 static Cut cut(MatmulShape shape) {
     const int64_t threads = thread_count(), tiles = divide_up(shape.M, ROWS);
     const int64_t blocks = divide_up(divide_up(shape.M, BLOCK), threads) * threads;
-    const int64_t chunk = least(shape.K, CHUNK);
+    const int64_t chunk = smaller(shape.K, CHUNK);
     return (Cut){.chunk = chunk,
                  .steps = divide_up(chunk, UNIT),
                  .panels = divide_up(shape.N, PANEL),
                  .tiles = tiles,
-                 .blocks = least(blocks, tiles)};
+                 .blocks = smaller(blocks, tiles)};
 }
 
 static int64_t panel_bytes(const Cut *cut) {
@@ -85,13 +85,13 @@ typedef struct Arguments {
 static void pack_slice(const Arguments *args, int64_t start, int64_t from, int64_t tokens) {
     const int64_t N = args->shape.N, size = divide_up(tokens, UNIT) * PANEL;
     pack_panels_down(args->panels + from / UNIT * PANEL, size, args->b + (start + from) * N, N, N,
-                     least(SLICE, tokens - from));
+                     smaller(SLICE, tokens - from));
 }
 
 /* The tile of rows m .. and panel p, added to the output. */
 static void add_tile(const Arguments *args, const Unit *left, int64_t m, int64_t p, int64_t steps) {
-    const int64_t N = args->shape.N, columns = least(PANEL, N - p * PANEL);
-    const int64_t rows = least(ROWS, args->shape.M - m);
+    const int64_t N = args->shape.N, columns = smaller(PANEL, N - p * PANEL);
+    const int64_t rows = smaller(ROWS, args->shape.M - m);
     float *out = args->out + m * N + p * PANEL;
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < columns; j += W) __builtin_prefetch(out + i * N + j, 1);
@@ -111,7 +111,7 @@ static void add_block(const Arguments *args, Unit *left, int64_t block, int64_t 
     const Cut *cut = &args->cut;
     const int64_t M = args->shape.M, steps = divide_up(tokens, UNIT);
     const int64_t from = block * cut->tiles / cut->blocks * ROWS;
-    const int64_t to = least(M, (block + 1) * cut->tiles / cut->blocks * ROWS);
+    const int64_t to = smaller(M, (block + 1) * cut->tiles / cut->blocks * ROWS);
     pack_left(left, args->a + start * M + from, M, to - from, tokens);
     for (int64_t p = 0; p < cut->panels; p++)
         for (int64_t m = from; m < to; m += ROWS)
@@ -124,7 +124,7 @@ void KERNEL(weight_gradient)(float *out, const void *a, const void *b, void *wor
     char *blocks = (char *)workspace + panel_bytes(&args.cut);
 #pragma omp parallel
     for (int64_t start = 0; start < shape.K; start += CHUNK) {
-        const int64_t tokens = least(CHUNK, shape.K - start);
+        const int64_t tokens = smaller(CHUNK, shape.K - start);
         Unit *left = (Unit *)(blocks + omp_get_thread_num() * block_bytes(&args.cut));
 #pragma omp for schedule(static)
         for (int64_t from = 0; from < tokens; from += SLICE) pack_slice(&args, start, from, tokens);
