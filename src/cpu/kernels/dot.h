@@ -60,7 +60,7 @@ static inline vunit load_units_along(const Storage *row, int64_t count) {
 /* Units of W columns over UNIT rows, `stride` apart; zeros behind `count` columns and `rows` rows. */
 static inline vunit load_units_down(const Storage *x, int64_t stride, int64_t count, int64_t rows) {
 #if DOT_BF16
-    const __mmask16 inside = count >= W ? 0xffff : (__mmask16)((1u << count) - 1);
+    const __mmask16 inside = (__mmask16)(count >= W ? 0xffffu : (1u << count) - 1);
     const __mmask16 second = rows > 1 ? inside : 0;
     const __m512i low = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(inside, x));
     const __m512i high = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(second, x + stride));
