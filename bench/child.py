@@ -1,6 +1,7 @@
 """Child processes whose time, processor time and peak memory are known when they end."""
 
 import os
+import re
 import subprocess
 import time
 
@@ -36,6 +37,25 @@ class Child:
         return (
             os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
         )
+
+
+def step_times(command, pattern, skipped, seconds, log, **options):
+    """Runs a trainer that prints a line for each step, its milliseconds where `pattern` has its group,
+    until the steps after the `skipped` first took so many seconds. Returns (seconds of those, peak
+    memory)."""
+    times = []
+    with open(log, "ab") as errors:
+        child = Child(command, stdout=subprocess.PIPE, stderr=errors, text=True, **options)
+    for line in child.process.stdout:
+        took = re.search(pattern, line)
+        if took:
+            times.append(float(took[1]) / 1e3)
+        if sum(times[skipped:]) >= seconds:
+            break
+    child.stop()
+    if len(times) <= skipped:
+        raise Absent(f"it ended early: see {log}")
+    return times[skipped:], child.peak_bytes
 
 
 def run(command, log, **options):

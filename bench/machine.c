@@ -139,7 +139,7 @@ static void measure_matmuls(json_t *json, const Workload *workload) {
     json_object_set_new(json, "matmuls", list);
 }
 
-static bool run(const Workload *workload, Error *error) {
+static bool run(Workload *workload, Error *error) {
     json_t *json = json_object();
     double narrow = 0, wide = 0;
     for (int64_t round = 0; round < rounds; round++) {
@@ -150,19 +150,13 @@ static bool run(const Workload *workload, Error *error) {
     json_object_set_new(json, "fp32_flops_per_s", json_real(wide));
     bool done = measure_memory(json, error);
     if (done && matmuls) measure_matmuls(json, workload);
-    char *text = done ? json_dumps(json, JSON_INDENT(2)) : NULL;
-    if (text) puts(text);
-    free(text);
-    json_decref(json);
+    if (done)
+        workload_print(json);
+    else
+        json_decref(json);
     return done;
 }
 
 int main(int argc, char **argv) {
-    static Workload workload;
-    Error error;
-    int status = workload_open(&workload, &command, own, argc, argv);
-    if (status >= 0) return status;
-    bool done = run(&workload, &error);
-    workload_close(&workload);
-    return done ? EXIT_SUCCESS : command_failed(&error);
+    return workload_main(&command, own, run, argc, argv);
 }

@@ -213,10 +213,7 @@ static void print_json(const Profile *profile, const Workload *workload) {
     }
     json_object_set_new(json, "operations", kinds);
     json_object_set_new(json, "matmuls", matmuls);
-    char *text = json_dumps(json, JSON_INDENT(2));
-    if (text) puts(text);
-    free(text);
-    json_decref(json);
+    workload_print(json);
 }
 
 static bool run(Workload *workload, Error *error) {
@@ -241,11 +238,5 @@ static bool run(Workload *workload, Error *error) {
 }
 
 int main(int argc, char **argv) {
-    static Workload workload;
-    Error error;
-    int status = workload_open(&workload, &command, own, argc, argv);
-    if (status >= 0) return status;
-    bool done = run(&workload, &error);
-    workload_close(&workload);
-    return done ? EXIT_SUCCESS : command_failed(&error);
+    return workload_main(&command, own, run, argc, argv);
 }

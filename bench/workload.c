@@ -10,8 +10,9 @@ static bool plan(Workload *workload, Error *error) {
            step_plan_make(&workload->plan, &workload->settings, &backend_cpu, NULL, error);
 }
 
-int workload_open(Workload *workload, const Command *command, const Option *own, int argc,
-                  char **argv) {
+/* -1 to go on, or the exit status of a program that is done. The workload must not move. */
+static int open_workload(Workload *workload, const Command *command, const Option *own, int argc,
+                         char **argv) {
     Error error;
     int words;
     train_options_init(&workload->options);
@@ -28,8 +29,22 @@ int workload_open(Workload *workload, const Command *command, const Option *own,
     return plan(workload, &error) ? -1 : command_failed(&error);
 }
 
-void workload_close(Workload *workload) {
-    step_plan_free(&workload->plan);
+int workload_main(const Command *command, const Option *own,
+                  bool (*run)(Workload *workload, Error *error), int argc, char **argv) {
+    static Workload workload;
+    Error error;
+    int status = open_workload(&workload, command, own, argc, argv);
+    if (status >= 0) return status;
+    bool done = run(&workload, &error);
+    step_plan_free(&workload.plan);
+    return done ? EXIT_SUCCESS : command_failed(&error);
+}
+
+void workload_print(json_t *json) {
+    char *text = json_dumps(json, JSON_INDENT(2));
+    if (text) puts(text);
+    free(text);
+    json_decref(json);
 }
 
 int64_t workload_micro_batches(const Workload *workload) {

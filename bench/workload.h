@@ -12,11 +12,13 @@ typedef struct Workload {
     StepPlan plan;
 } Workload;
 
-/* Parses the options of `hearth train` and the program's `own` (ended by an empty row), and plans. Returns
- * -1 to go on, or the exit status of a program that is done. The workload must not move. */
-int workload_open(Workload *workload, const Command *command, const Option *own, int argc,
-                  char **argv);
-void workload_close(Workload *workload);
+/* The main() of a bench program: parses the options of `hearth train` and the program's `own` (ended by an
+ * empty row), plans, and runs. Returns the exit status. */
+int workload_main(const Command *command, const Option *own,
+                  bool (*run)(Workload *workload, Error *error), int argc, char **argv);
+
+/* Prints the object on standard output and frees it. */
+void workload_print(json_t *json);
 
 /* Micro-batches of an optimizer step. */
 int64_t workload_micro_batches(const Workload *workload);

@@ -5,10 +5,9 @@ import random
 import re
 import shutil
 import struct
-import subprocess
 from pathlib import Path
 
-from child import Absent, Child
+from child import Absent, step_times
 
 VOCAB, CONTEXT, LAYERS, HEADS, WIDTH, PADDED_VOCAB = 50257, 1024, 12, 12, 768, 50304
 
@@ -61,26 +60,16 @@ class LlmC:
         (self.directory / "gpt2_124M.bin").symlink_to(weights.resolve())
 
     def measure(self, seconds):
-        times = []
-        with open(self.place.log, "ab") as errors:
-            child = Child(
-                ["stdbuf", "-oL", "./train_gpt2"],
-                cwd=self.directory,
-                text=True,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-            )
-        for line in child.process.stdout:
-            took = re.match(r"step (\d+): .*took ([\d.]+) ms", line)
-            if took:
-                times.append(float(took[2]) / 1e3)
-            if sum(times[1:]) >= seconds:
-                break
-        child.stop()
-        self.peak_bytes = max(self.peak_bytes, child.peak_bytes)
-        if len(times) < 2:
-            raise Absent(f"it ended early: see {self.place.log}")
-        return times[1:]
+        times, peak = step_times(
+            ["stdbuf", "-oL", "./train_gpt2"],
+            r"^step \d+: .*took ([\d.]+) ms",
+            1,
+            seconds,
+            self.place.log,
+            cwd=self.directory,
+        )
+        self.peak_bytes = max(self.peak_bytes, peak)
+        return times
 
     def close(self):
         return self.peak_bytes

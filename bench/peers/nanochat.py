@@ -1,12 +1,10 @@
 """nanochat's own scripts/base_train.py on the CPU, from a checkout."""
 
 import os
-import re
-import subprocess
 from pathlib import Path
 
 import data
-from child import Absent, Child
+from child import Absent, step_times
 from place import threads
 
 DEPTH, MICRO_ROWS = 12, 2
@@ -88,27 +86,17 @@ class Nanochat:
         ]
 
     def measure(self, seconds):
-        times = []
-        with open(self.place.log, "ab") as errors:
-            child = Child(
-                self.command,
-                cwd=self.checkout,
-                env=self.environment,
-                text=True,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-            )
-        for line in child.process.stdout:
-            took = re.search(r"step \d+/\d+ .* dt: ([\d.]+)ms", line)
-            if took:
-                times.append(float(took[1]) / 1e3)
-            if sum(times[2:]) >= seconds:  # the first two compile and settle
-                break
-        child.stop()
-        self.peak_bytes = max(self.peak_bytes, child.peak_bytes)
-        if len(times) < 3:
-            raise Absent(f"it ended early: see {self.place.log}")
-        return times[2:]
+        times, peak = step_times(
+            self.command,
+            r"step \d+/\d+ .* dt: ([\d.]+)ms",
+            2,  # they compile and settle
+            seconds,
+            self.place.log,
+            cwd=self.checkout,
+            env=self.environment,
+        )
+        self.peak_bytes = max(self.peak_bytes, peak)
+        return times
 
     def close(self):
         return self.peak_bytes

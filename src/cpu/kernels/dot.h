@@ -13,6 +13,9 @@
 #define DOT_BF16 0
 #endif
 
+/* For what must become part of its caller, which gives it constants. */
+#define INLINE static inline __attribute__((always_inline))
+
 typedef uint32_t __attribute__((may_alias)) Unit;
 typedef vuint vunit; /* W units */
 

@@ -8,7 +8,6 @@
 
 #include "base/threads.h"
 #include "cpu/kernels/panel.h"
-#include "cpu/kernels/row.h"
 
 enum {
     BLOCK = 2048,            /* rows of A in a task */

@@ -10,12 +10,6 @@ static inline void store_square(Unit *to, int64_t stride, const vunit rows[W], i
         if (i < count) memcpy(to + i * stride, &rows[i], sizeof rows[i]);
 }
 
-/* Asks for all rows at once: they lie far apart, and no hardware guesses where the next one is. */
-static void prefetch_rows(const Storage *x, int64_t stride, int64_t rows, int64_t columns) {
-    for (int64_t r = 0; r < rows; r++, x += stride)
-        for (int64_t c = 0; c < columns; c += 64 / (int64_t)sizeof *x) __builtin_prefetch(x + c);
-}
-
 void pack_left_along(Unit *to, const Storage *x, int64_t stride, int64_t rows, int64_t padded,
                      int64_t columns) {
     prefetch_rows(x, stride, rows, columns);
@@ -76,19 +70,12 @@ void pack_left_across(Unit *to, const Storage *x, int64_t stride, int64_t rows, 
         }
 }
 
-static inline void store_columns(Storage *row, int64_t c, int64_t columns, vfloat x) {
-    if (c + W <= columns)
-        vstore(row + c, x);
-    else
-        vstore_part(row + c, x, columns - c);
-}
-
 void write_rows(Storage *x, int64_t stride, const float *from, int64_t from_stride, int64_t rows,
                 int64_t columns, float factor) {
     prefetch_rows(x, stride, rows, columns);
     for (int64_t r = 0; r < rows; r++, x += stride, from += from_stride)
         for (int64_t c = 0; c < columns; c += W)
-            store_columns(x, c, columns, vload_f32(from + c) * splat(factor));
+            row_store(x, c, columns, vload_f32(from + c) * splat(factor));
 }
 
 void write_transposed(Storage *x, int64_t stride, const float *from, int64_t from_stride,
@@ -106,7 +93,6 @@ void write_transposed(Storage *x, int64_t stride, const float *from, int64_t fro
             transpose_units(square);
 #pragma GCC unroll 16
             for (int i = 0; i < W; i++)
-                if (r + i < rows)
-                    store_columns(x + (r + i) * stride, c, columns, (vfloat)square[i]);
+                if (r + i < rows) row_store(x + (r + i) * stride, c, columns, (vfloat)square[i]);
         }
 }

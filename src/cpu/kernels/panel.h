@@ -7,6 +7,7 @@
 #include "base/integer.h"
 #include "cpu/kernels/dot.h"
 #include "cpu/kernels/instance.h"
+#include "cpu/kernels/row.h"
 #include "cpu/kernels/transpose.h"
 
 /* As many sums as the registers hold beside the factors, and enough to hide the latency of dot(). */
@@ -16,8 +17,6 @@ enum { ROWS = 8 };
 enum { ROWS = 4 };
 #endif
 enum { VECTORS = 3, PANEL = VECTORS * W };
-
-#define INLINE static inline __attribute__((always_inline))
 
 /* ---- the register tile ---- */
 
@@ -94,11 +93,9 @@ static inline void pack_panel_along(Unit *panel, const Storage *x, int64_t strid
  * rows are asked for ahead: they lie too far apart for the processor to foresee. */
 static inline void pack_panels_down(Unit *panels, int64_t size, const Storage *x, int64_t stride,
                                     int64_t columns, int64_t K) {
-    enum { ROWS_AHEAD = 16, LINE = 64 / sizeof(Storage) };
+    enum { ROWS_AHEAD = 16 };
     for (int64_t k = 0; k < K; k += UNIT, panels += PANEL, x += UNIT * stride) {
-        for (int u = 0; u < UNIT; u++)
-            for (int64_t n = 0; n < columns; n += LINE)
-                __builtin_prefetch(x + (ROWS_AHEAD + u) * stride + n);
+        prefetch_rows(x + ROWS_AHEAD * stride, stride, UNIT, columns);
         for (int64_t n = 0; n < columns; n += W) {
             const vunit units = load_units_down(x + n, stride, columns - n, K - k);
             memcpy(panels + n / PANEL * size + n % PANEL, &units, sizeof units);

@@ -8,8 +8,6 @@ enum { TILE_N = 4, SUMS = 24 }; /* vectors in a row of a tile; and in all of it 
 enum { TILE_N = 2, SUMS = 12 };
 #endif
 
-#define INLINE static inline __attribute__((always_inline))
-
 /* One register tile; m and vectors are constants where this is inlined. What is in c is added last,
  * so that no sum waits for it. */
 INLINE void product_tile(float *c, int64_t c_stride, Factor a, Factor b, int m, int vectors,

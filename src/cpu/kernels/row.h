@@ -12,9 +12,21 @@
 
 enum { AHEAD = 2048 }; /* bytes; a compromise between kernels, measured on Zen 5 */
 
+/* Without asking ahead, for rows that do not follow each other. */
+static inline vfloat load_columns(const Storage *row, int64_t c, int64_t columns) {
+    return c + W <= columns ? vload(row + c) : vload_part(row + c, columns - c);
+}
+
+/* Asks for all rows of x[rows][stride] at once: where they lie far apart, no hardware guesses where the
+ * next one is. */
+static inline void prefetch_rows(const Storage *x, int64_t stride, int64_t rows, int64_t columns) {
+    for (int64_t r = 0; r < rows; r++, x += stride)
+        for (int64_t c = 0; c < columns; c += 64 / (int64_t)sizeof *x) __builtin_prefetch(x + c);
+}
+
 static inline vfloat row_load(const Storage *row, int64_t c, int64_t C) {
     __builtin_prefetch((const char *)(row + c) + AHEAD);
-    return c + W <= C ? vload(row + c) : vload_part(row + c, C - c);
+    return load_columns(row, c, C);
 }
 
 static inline void row_store(Storage *row, int64_t c, int64_t C, vfloat x) {

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 
 #include "cpu/kernels/dot.h"
+#include "cpu/kernels/row.h"
 
 /* Each instance has its own copy of these functions. */
 #define product KERNEL(product)
@@ -52,10 +53,5 @@ void write_rows(Storage *x, int64_t stride, const float *from, int64_t from_stri
  * are padded to a multiple of W. */
 void write_transposed(Storage *x, int64_t stride, const float *from, int64_t from_stride,
                       int64_t rows, int64_t columns, const float *factors);
-
-/* Columns c .. c + W - 1 of a row; zeros from `columns` on. */
-static inline vfloat load_columns(const Storage *row, int64_t c, int64_t columns) {
-    return c + W <= columns ? vload(row + c) : vload_part(row + c, columns - c);
-}
 
 #endif

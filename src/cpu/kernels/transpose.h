@@ -6,7 +6,7 @@
 
 /* Zipping row i with row i + W/2 into rows 2i and 2i + 1 moves the top bit of the row number to the
  * bottom of the column number; log2(W) times exchange the two. */
-static inline __attribute__((always_inline)) void transpose_units(vunit rows[W]) {
+INLINE void transpose_units(vunit rows[W]) {
     vunit zipped[W];
 #pragma GCC unroll 4
     for (int round = 1; round < W; round *= 2) {

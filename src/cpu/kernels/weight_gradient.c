@@ -8,7 +8,6 @@
 
 #include "base/threads.h"
 #include "cpu/kernels/panel.h"
-#include "cpu/kernels/row.h"
 
 enum {
     CHUNK = 2048,     /* tokens at a time */
