@@ -1,0 +1,43 @@
+/* A program at work on a GPU; shared by the files of this room. */
+#ifndef HEARTH_CUDA_EXECUTOR_H
+#define HEARTH_CUDA_EXECUTOR_H
+
+#include "cuda/driver.h"
+#include "step/backend.h"
+
+/* One operation with its operands resolved, ready to be queued. */
+typedef struct Call {
+    Executor *executor;
+    const Operation *operation;
+    CUdeviceptr out[OPERATION_OUTPUTS], in[OPERATION_INPUTS]; /* 0 for none */
+    CUdeviceptr workspace;                                    /* 0 for none */
+    CUdeviceptr scalars;                                      /* a CudaScalars */
+    Dtype storage;
+    bool out_f32; /* the first output is fp32 */
+    CUstream stream;
+    Error *error;
+} Call;
+
+typedef struct Grid {
+    int64_t x, y, z;
+} Grid;
+
+/* Queues the kernel of that name for the program's storage type ("rope" is rope_bf16 or rope_fp32) with
+ * `threads` threads a block and `shared` bytes of dynamic shared memory. arguments: addresses of the
+ * kernel's parameters, whose exact types they must have. */
+bool launch(Call *call, const char *kernel, Grid grid, unsigned threads, int64_t shared,
+            void **arguments);
+
+/* As launch(), for a kernel that exists once, whatever the storage type. */
+bool launch_only(Call *call, const char *kernel, Grid grid, unsigned threads, int64_t shared,
+                 void **arguments);
+
+/* Each queues one kind of operation; operations.c has the table. */
+bool launch_attention_forward(Call *call);
+bool launch_attention_backward(Call *call);
+bool launch_attention_decode(Call *call);
+bool launch_gradient_norm(Call *call);
+bool launch_adamw(Call *call);
+bool launch_matmul(Call *call);
+
+#endif

@@ -1,0 +1,28 @@
+# The CUDA backend. Without NVIDIA's toolkit (nvcc 13 and the headers of cuBLASLt) hearth is built with the
+# planning of GPU runs only, and says so when asked for a GPU.
+find_program(HEARTH_NVCC nvcc HINTS /usr/local/cuda/bin)
+if(HEARTH_NVCC)
+  get_filename_component(toolkit ${HEARTH_NVCC} REALPATH)
+  get_filename_component(toolkit ${toolkit} DIRECTORY)
+  find_program(HEARTH_PTXAS ptxas HINTS ${toolkit})
+  find_program(HEARTH_FATBINARY fatbinary HINTS ${toolkit})
+  find_path(HEARTH_CUDA_INCLUDE cublasLt.h HINTS ${toolkit}/../include ${toolkit}/../targets/x86_64-linux/include
+    NO_CMAKE_FIND_ROOT_PATH)
+endif()
+if(HEARTH_NVCC AND HEARTH_PTXAS AND HEARTH_FATBINARY AND HEARTH_CUDA_INCLUDE)
+  set(HEARTH_CUDA ON)
+else()
+  set(HEARTH_CUDA OFF)
+  message(NOTICE "No CUDA toolkit (nvcc, cublasLt.h): hearth will plan for GPUs but not run on them.")
+endif()
+
+if(HEARTH_CUDA)
+  include(src/cuda/kernels.cmake)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/cuda/*.c)
+  list(FILTER sources EXCLUDE REGEX "/absent\\.c$")
+  add_library(cuda STATIC ${sources} ${CMAKE_BINARY_DIR}/cuda_images.c)
+  target_include_directories(cuda SYSTEM PUBLIC ${HEARTH_CUDA_INCLUDE})
+else()
+  add_library(cuda STATIC src/cuda/absent.c src/cuda/workspace.c src/cuda/attention_workspace.c)
+endif()
+target_link_libraries(cuda PUBLIC step)
