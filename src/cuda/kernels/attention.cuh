@@ -134,9 +134,9 @@ typedef struct View {
 } View;
 
 /* It never decreases with t, so a block of queries sees no key before the lowest of its first query, and
- * a block of keys no query after the last whose lowest is within it. */
+ * a block of keys no query after the last whose lowest is within it. t may be behind T. */
 DEVICE int lowest_key(const View &view, int t) {
-    const int begins = view.document_start && t < view.T ? view.document_start[t] : 0;
+    const int begins = view.document_start ? view.document_start[min(t, view.T - 1)] : 0;
     return max(begins, t - view.window);
 }
 
