@@ -1,16 +1,14 @@
 /* What attention's forward and backward on tensor cores share: tiles in shared memory, the fragments of
  * mma.m16n8k16, and the view, which says what keys a query sees.
  *
- * A tile is ATTENTION_TILE rows of queries or keys, PADDED columns wide: 64 or 128, the next that holds
- * the head dimension D, zeros after column D. Rows are cut into chunks of 8 elements (16 bytes); chunk c
+ * A tile is a few rows of queries, keys or values, PADDED columns wide: 64 or 128, the next that holds the
+ * head dimension D, with zeros from column D on. Rows are cut into chunks of 8 elements (16 bytes); chunk c
  * of row r is stored at c ^ (r % 8), so that the 8 rows of a column of chunks lie in different banks.
  * Qkv rows are 16-byte aligned, which is why D is a multiple of 8. */
 #ifndef HEARTH_CUDA_KERNELS_ATTENTION_CUH
 #define HEARTH_CUDA_KERNELS_ATTENTION_CUH
 
 #include "seam.h"
-
-enum { ATTENTION_TILE = 64, ATTENTION_THREADS = 128, ATTENTION_WARPS = ATTENTION_THREADS / 32 };
 
 /* --- tiles --- */
 
@@ -19,14 +17,14 @@ template <int PADDED> DEVICE int tile_at(int row, int chunk) {
     return row * PADDED + ((chunk ^ (row & 7)) << 3);
 }
 
-/* Starts copying rows first.. of global[rows][stride] to a tile, with all threads of the block; what lies
- * after row `rows` or column D is zero. */
-template <int PADDED>
+/* Starts copying rows first.. of global[rows][stride] to a tile of ROWS, with the THREADS of the block;
+ * what lies behind the last row or column D is zero. */
+template <int PADDED, int ROWS, int THREADS>
 DEVICE void tile_load(Bf16 *tile, const Bf16 *global, int64_t stride, int first, int rows, int D) {
     constexpr int CHUNKS = PADDED / 8;
 #pragma unroll
-    for (int i = 0; i < ATTENTION_TILE * CHUNKS / ATTENTION_THREADS; i++) {
-        const int at = i * ATTENTION_THREADS + (int)threadIdx.x;
+    for (int i = 0; i < ROWS * CHUNKS / THREADS; i++) {
+        const int at = i * THREADS + (int)threadIdx.x;
         const int row = at / CHUNKS, chunk = at % CHUNKS;
         const bool valid = first + row < rows && chunk * 8 < D;
         const Bf16 *from = valid ? global + (first + row) * stride + chunk * 8 : global;
@@ -79,8 +77,7 @@ template <int PADDED> DEVICE void fragment_a(uint32_t (&a)[4], const Bf16 *tile,
  * side, for products with a tile transposed (queries with keys). */
 template <int PADDED> DEVICE void fragment_b(uint32_t (&b)[4], const Bf16 *tile, int row, int k) {
     const int lane = threadIdx.x % 32;
-    load_matrix_x4(
-        b, tile + tile_at<PADDED>(row + lane / 16 * 8 + lane % 8, 2 * k + lane / 8 % 2));
+    load_matrix_x4(b, tile + tile_at<PADDED>(row + lane / 16 * 8 + lane % 8, 2 * k + lane / 8 % 2));
 }
 
 /* b[16,16] = rows row.. of a tile as they are, its columns 16n..: for products with a tile (weights with

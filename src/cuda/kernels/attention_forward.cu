@@ -6,6 +6,7 @@
  * the third until they are in registers: two copies are always on their way. 48 KB with 128 columns, so
  * two blocks fit the 100 KB of sm_120, and one computes while the other waits. */
 #include "attention.cuh"
+#include "cuda/attention_forward.h"
 
 /* Scores in base 2: exp(x - y) is 2^((x - y) log2(e)), one instruction. */
 #define LOG2_E 1.44269504f
@@ -90,12 +91,18 @@ DEVICE void gather(float (&out)[PADDED / 8][4], const float (&weights)[8][4], co
     }
 }
 
+template <int PADDED>
+DEVICE void load(Bf16 *tile, const Bf16 *global, int64_t stride, int first, const View &view,
+                 int D) {
+    tile_load<PADDED, FORWARD_TILE, FORWARD_THREADS>(tile, global, stride, first, view.T, D);
+}
+
 /* The tile of queries from `first` of one head: q, k and v are where the head begins in the row of the
  * batch, with `stride` elements a token; out likewise, with out_stride; lse[T]. */
 template <int PADDED>
 DEVICE void attend(Bf16 *out, float *lse, const Bf16 *q, const Bf16 *k, const Bf16 *v, Bf16 *shared,
                    const View &view, int first, int stride, int out_stride, int D, float scale) {
-    constexpr int TILE = ATTENTION_TILE, SIZE = TILE * PADDED;
+    constexpr int TILE = FORWARD_TILE, SIZE = TILE * PADDED;
     Bf16 *key_tile = shared, *value_tile = shared + SIZE, *free_tile = shared + 2 * SIZE;
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     const int t = first + 16 * warp + lane / 4; /* of this lane's first row */
@@ -104,11 +111,11 @@ DEVICE void attend(Bf16 *out, float *lse, const Bf16 *q, const Bf16 *k, const Bf
     const int end = min(first + TILE, view.T);
     int key = lowest_key(view, first) / TILE * TILE;
 
-    tile_load<PADDED>(free_tile, q, stride, first, view.T, D);
+    load<PADDED>(free_tile, q, stride, first, view, D);
     copy_async_commit();
-    tile_load<PADDED>(key_tile, k, stride, key, view.T, D);
+    load<PADDED>(key_tile, k, stride, key, view, D);
     copy_async_commit();
-    tile_load<PADDED>(value_tile, v, stride, key, view.T, D);
+    load<PADDED>(value_tile, v, stride, key, view, D);
     copy_async_commit();
 
     copy_async_wait<2>();
@@ -124,7 +131,7 @@ DEVICE void attend(Bf16 *out, float *lse, const Bf16 *q, const Bf16 *k, const Bf
         float scores[8][4] = {};
         copy_async_wait<1>();
         __syncthreads(); /* the keys are there; all are done with the free tile */
-        if (more) tile_load<PADDED>(free_tile, k, stride, key + TILE, view.T, D);
+        if (more) load<PADDED>(free_tile, k, stride, key + TILE, view, D);
         copy_async_commit();
         score<PADDED>(scores, queries, key_tile);
         if (key + TILE - 1 > first + 16 * warp || key < warp_lowest)
@@ -133,7 +140,7 @@ DEVICE void attend(Bf16 *out, float *lse, const Bf16 *q, const Bf16 *k, const Bf
 
         copy_async_wait<1>();
         __syncthreads(); /* the values are there; all are done with the keys */
-        if (more) tile_load<PADDED>(key_tile, v, stride, key + TILE, view.T, D);
+        if (more) load<PADDED>(key_tile, v, stride, key + TILE, view, D);
         copy_async_commit();
         gather<PADDED>(acc, scores, value_tile);
 
@@ -168,10 +175,10 @@ DEVICE void attention_forward(Bf16 *out, float *lse, const Bf16 *qkv, const int3
     const View view = {document_start ? document_start + b * T : document_start, T, window};
     attend<PADDED>(out + (b * T * H + h) * D, lse + blockIdx.x * (int64_t)T, row + h * D,
                    row + (H + group) * D, row + (H + KV + group) * D, shared, view,
-                   (int)(gridDim.y - 1 - blockIdx.y) * ATTENTION_TILE, stride, H * D, D, scale);
+                   (int)(gridDim.y - 1 - blockIdx.y) * FORWARD_TILE, stride, H * D, D, scale);
 }
 
-KERNEL(attention_forward_64_bf16, ATTENTION_THREADS)
+KERNEL(attention_forward_64_bf16, FORWARD_THREADS)
 (Bf16 *out, float *lse, const Bf16 *qkv, const int32_t *document_start, int T, int H, int KV, int D,
  int window, float scale) {
     DYNAMIC_SHARED(Bf16, shared);
@@ -179,7 +186,7 @@ KERNEL(attention_forward_64_bf16, ATTENTION_THREADS)
 }
 EXPORT_KERNEL(attention_forward_64_bf16)
 
-KERNEL(attention_forward_128_bf16, ATTENTION_THREADS)
+KERNEL(attention_forward_128_bf16, FORWARD_THREADS)
 (Bf16 *out, float *lse, const Bf16 *qkv, const int32_t *document_start, int T, int H, int KV, int D,
  int window, float scale) {
     DYNAMIC_SHARED(Bf16, shared);
