@@ -48,13 +48,17 @@ static bool set_inputs(Workload *workload, Executor *executor, Error *error) {
     if (!model_fill_tables(plan->backend, executor, program, &workload->settings.model, error) ||
         !parameters_initialise(plan->backend, executor, program, 1, error))
         return false;
-    int32_t *tokens = plan->backend->view(executor, program->tokens);
-    int32_t *targets = plan->backend->view(executor, program->targets);
-    uint64_t vocab = (uint64_t)workload->settings.model.vocab;
-    for (int64_t i = 0; i < program->B * program->T; i++) {
-        tokens[i] = (int32_t)random_below(1, 1, (uint64_t)i, vocab);
-        targets[i] = (int32_t)random_below(1, 2, (uint64_t)i, vocab);
+    const int inputs[] = {program->tokens, program->targets};
+    int64_t count = program->B * program->T;
+    int32_t *ids = allocate((size_t)count, sizeof *ids, error);
+    if (!ids) return false;
+    for (uint64_t input = 0; input < 2; input++) {
+        for (int64_t i = 0; i < count; i++)
+            ids[i] = (int32_t)random_below(1, 1 + input, (uint64_t)i,
+                                           (uint64_t)workload->settings.model.vocab);
+        plan->backend->upload(executor, inputs[input], 0, ids, count * (int64_t)sizeof *ids);
     }
+    free(ids);
     return true;
 }
 

@@ -1,7 +1,5 @@
 #include "training.h"
 
-#include <string.h>
-
 #include "model/parameters.h"
 #include "support.h"
 
@@ -34,6 +32,7 @@ void training_open(Training *training, const ModelConfig *config,
 
 void training_close(Training *training) {
     training->backend->close(training->executor);
+    test_free(training->copy);
     program_free(&training->program);
 }
 
@@ -48,27 +47,41 @@ int64_t training_parameter_elements(const Training *training, int index) {
     return parameter->rows * training->program.weights[parameter->weight].columns;
 }
 
-static float *place_of(Training *training, int buffer, int index) {
-    return (float *)training->backend->view(training->executor, buffer) +
-           offset_of(training, index);
+static const float *copy_of(Training *training, int buffer, int index) {
+    Error error;
+    int64_t count = training_parameter_elements(training, index);
+    test_free(training->copy);
+    training->copy = test_calloc((size_t)count, sizeof *training->copy);
+    assert_done(training->backend->download(training->executor, buffer,
+                                            offset_of(training, index) * 4, training->copy,
+                                            count * 4, &error),
+                error);
+    return training->copy;
 }
 
 const float *training_gradient(Training *training, int index) {
-    return place_of(training, training->program.gradient, index);
+    return copy_of(training, training->program.gradient, index);
 }
 
 const float *training_master(Training *training, int index) {
-    return place_of(training, training->program.master, index);
+    return copy_of(training, training->program.master, index);
+}
+
+void training_set_gradient(Training *training, int index, int64_t element, float value) {
+    training->backend->upload(training->executor, training->program.gradient,
+                              (offset_of(training, index) + element) * 4, &value, sizeof value);
 }
 
 void training_set(Training *training, int index, const float *values) {
     const Program *program = &training->program;
-    int64_t count = training_parameter_elements(training, index);
-    memcpy(place_of(training, program->master, index), values, (size_t)count * sizeof *values);
+    int64_t count = training_parameter_elements(training, index),
+            offset = offset_of(training, index);
+    training->backend->upload(training->executor, program->master, offset * 4, values, count * 4);
     if (program->working == program->master) return;
-    bf16 *working = (bf16 *)training->backend->view(training->executor, program->working) +
-                    offset_of(training, index);
-    for (int64_t i = 0; i < count; i++) working[i] = bf16_from_float(values[i]);
+    bf16 *rounded = test_calloc((size_t)count, sizeof *rounded);
+    for (int64_t i = 0; i < count; i++) rounded[i] = bf16_from_float(values[i]);
+    training->backend->upload(training->executor, program->working, offset * 2, rounded, count * 2);
+    test_free(rounded);
 }
 
 double training_micro_batch(Training *training, const int32_t *tokens, const int32_t *targets,
@@ -82,10 +95,12 @@ double training_micro_batch(Training *training, const int32_t *tokens, const int
     if (document_start)
         backend->upload(training->executor, program->document_start, 0, document_start, N * 4);
     StepScalars scalars = {0};
-    assert_done(backend->run(training->executor, SECTION_MICRO_BATCH, &scalars, &error), error);
-    const float *losses = backend->view(training->executor, program->losses);
     double sum = 0;
-    for (int64_t i = 0; i < N; i++) sum += (double)losses[i];
+    backend->upload(training->executor, program->loss_sum, 0, &sum, sizeof sum);
+    assert_done(backend->run(training->executor, SECTION_MICRO_BATCH, &scalars, &error), error);
+    assert_done(
+        backend->download(training->executor, program->loss_sum, 0, &sum, sizeof sum, &error),
+        error);
     return sum;
 }
 
@@ -98,7 +113,8 @@ float training_update(Training *training, int64_t step, float learning_rate, int
                            .gradient_scale = (float)training->batch_tokens / (float)targets};
     assert_done(training->backend->run(training->executor, SECTION_UPDATE, &scalars, &error),
                 error);
-    training->backend->download(training->executor, training->program.gradient_norm, 0, &norm,
-                                sizeof norm);
+    assert_done(training->backend->download(training->executor, training->program.gradient_norm, 0,
+                                            &norm, sizeof norm, &error),
+                error);
     return norm;
 }

@@ -14,6 +14,7 @@ typedef struct Training {
     Executor *executor;
     ModelConfig config;
     int64_t batch_tokens;
+    float *copy; /* of the parameter that was asked for last */
 } Training;
 
 typedef struct TrainingSettings {
@@ -32,9 +33,12 @@ void training_close(Training *training);
 void training_set(Training *training, int index, const float *values);
 int64_t training_parameter_elements(const Training *training, int index);
 
-/* The fp32 gradient and master of a parameter, where they lie. */
+/* The fp32 gradient and master of a parameter; valid until the next is asked for. */
 const float *training_gradient(Training *training, int index);
 const float *training_master(Training *training, int index);
+
+/* Overwrites one element of the gradient of a parameter. */
+void training_set_gradient(Training *training, int index, int64_t element, float value);
 
 /* Forward and backward of one micro-batch; returns the sum of its losses. document_start may be NULL. */
 double training_micro_batch(Training *training, const int32_t *tokens, const int32_t *targets,

@@ -168,17 +168,25 @@ static bool run_section(Executor *executor, SectionKind kind, const StepScalars 
     return true;
 }
 
-static void *view(Executor *executor, int buffer) {
-    return operand_address(executor, whole(buffer));
+static void beside(const Program *program, int64_t *device_bytes, int64_t *pinned_bytes) {
+    (void)program;
+    *device_bytes = *pinned_bytes = 0;
+}
+
+static uint8_t *address(Executor *executor, int buffer, int64_t offset) {
+    return (uint8_t *)operand_address(executor, whole(buffer)) + offset;
 }
 
 static void upload(Executor *executor, int buffer, int64_t offset, const void *data,
                    int64_t bytes) {
-    memcpy((uint8_t *)view(executor, buffer) + offset, data, (size_t)bytes);
+    memcpy(address(executor, buffer, offset), data, (size_t)bytes);
 }
 
-static void download(Executor *executor, int buffer, int64_t offset, void *data, int64_t bytes) {
-    memcpy(data, (uint8_t *)view(executor, buffer) + offset, (size_t)bytes);
+static bool download(Executor *executor, int buffer, int64_t offset, void *data, int64_t bytes,
+                     Error *error) {
+    (void)error;
+    memcpy(data, address(executor, buffer, offset), (size_t)bytes);
+    return true;
 }
 
 static void profile(Executor *executor, double *seconds) {
@@ -190,11 +198,11 @@ const Backend backend_cpu = {
     .workspace = workspace,
     .describe = describe_machine,
     .measure = measure_machine,
+    .beside = beside,
     .open = open_executor,
     .close = close_executor,
     .run = run_section,
     .upload = upload,
     .download = download,
-    .view = view,
     .profile = profile,
 };

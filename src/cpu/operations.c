@@ -87,6 +87,13 @@ static void cross_entropy(Call *call) {
                                  call->operation->cross_entropy.gradient);
 }
 
+/* One by one in double: the order is part of what a run logs. */
+static void loss_sum(Call *call) {
+    const float *losses = call->in[0];
+    double *sum = call->out[0];
+    for (int64_t i = 0; i < call->operation->elements.n; i++) *sum += (double)losses[i];
+}
+
 /* Of the mean gradient over the counted targets of the whole optimizer step. */
 static void gradient_norm(Call *call) {
     double squared = call->kernels->squared_norm(call->in[0], call->operation->elements.n);
@@ -138,6 +145,7 @@ static void (*const runners[OPERATION_KINDS])(Call *call) = {
     [OP_SWIGLU_FORWARD] = swiglu_forward,
     [OP_SWIGLU_BACKWARD] = swiglu_backward,
     [OP_CROSS_ENTROPY] = cross_entropy,
+    [OP_LOSS_SUM] = loss_sum,
     [OP_GRADIENT_NORM] = gradient_norm,
     [OP_ADAMW] = adamw,
 };

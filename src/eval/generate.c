@@ -69,9 +69,10 @@ static bool draw_tokens(const Inference *inference, Sampler *sampler, const Gene
     int64_t position = generation->prompt_count - 1;
     uint32_t last = generation->prompt[position];
     for (int64_t drawn = 0; drawn < generation->max_tokens; drawn++) {
-        if (!run_tokens(inference, SECTION_DECODE, &last, 1, position++, error)) return false;
-        inference->backend->download(inference->executor, inference->program->logits, 0, logits,
-                                     logit_bytes);
+        if (!run_tokens(inference, SECTION_DECODE, &last, 1, position++, error) ||
+            !inference->backend->download(inference->executor, inference->program->logits, 0,
+                                          logits, logit_bytes, error))
+            return false;
         if (!sampler_next(sampler, logits, position, &last, error)) return false;
         if ((int64_t)last == generation->end_token) break;
         if (!generation->token(generation->context, last)) break;

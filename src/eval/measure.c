@@ -55,8 +55,9 @@ bool measure_batch(Measure *measure, const int32_t *tokens, const int32_t *targe
     backend->upload(executor, program->tokens, 0, tokens, bytes);
     backend->upload(executor, program->targets, 0, targets, bytes);
     backend->upload(executor, program->document_start, 0, document_start, bytes);
-    if (!backend->run(executor, SECTION_EVALUATE, &(StepScalars){0}, error)) return false;
-    backend->download(executor, program->losses, 0, measure->losses, bytes);
+    if (!backend->run(executor, SECTION_EVALUATE, &(StepScalars){0}, error) ||
+        !backend->download(executor, program->losses, 0, measure->losses, bytes, error))
+        return false;
     add_losses(measure, targets, rows * program->T);
     return true;
 }

@@ -253,6 +253,25 @@ static bool write_header(FileWriter *writer, const Bytes *text, Error *error) {
            file_writer_write(writer, text->data, text->size, error);
 }
 
+/* Piece by piece: only these are in memory twice. */
+static bool write_from_source(FileWriter *writer, const Tensor *tensor, Error *error) {
+    enum { PIECE = 4 << 20 };
+    uint8_t *piece = allocate(PIECE, 1, error);
+    bool done = piece != NULL;
+    for (size_t offset = 0; done && offset < tensor->bytes; offset += PIECE) {
+        size_t size = tensor->bytes - offset < PIECE ? tensor->bytes - offset : PIECE;
+        done = tensor->read(tensor, offset, piece, size, error) &&
+               file_writer_write(writer, piece, size, error);
+    }
+    free(piece);
+    return done;
+}
+
+static bool write_data(FileWriter *writer, const Tensor *tensor, Error *error) {
+    return tensor->read ? write_from_source(writer, tensor, error)
+                        : file_writer_write(writer, tensor->data, tensor->bytes, error);
+}
+
 bool safetensors_write(const char *path, const Tensor *tensors, int count,
                        const char *const *metadata, char sha256[SHA256_TEXT], Error *error) {
     Bytes text = {0};
@@ -261,8 +280,7 @@ bool safetensors_write(const char *path, const Tensor *tensors, int count,
                 fail_within(error, "cannot write %s", path);
     done = done && (writer = file_writer_open(path, error)) && write_header(writer, &text, error);
     bytes_free(&text);
-    for (int i = 0; done && i < count; i++)
-        done = file_writer_write(writer, tensors[i].data, tensors[i].bytes, error);
+    for (int i = 0; done && i < count; i++) done = write_data(writer, &tensors[i], error);
     if (done) return file_writer_commit(writer, sha256, error);
     file_writer_discard(writer);
     return false;

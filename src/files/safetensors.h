@@ -34,14 +34,18 @@ const char *tensor_type_name(TensorType type);
 
 enum { TENSOR_RANK_MAX = 8 };
 
-typedef struct Tensor {
+typedef struct Tensor Tensor;
+struct Tensor {
     char *name;
     TensorType type;
     int rank;
     int64_t shape[TENSOR_RANK_MAX];
     const void *data; /* read: in the mapping, at any alignment; written: the caller's */
     size_t bytes;
-} Tensor;
+    /* Written instead of `data` where there is none: copies `bytes` bytes from `offset` on. */
+    bool (*read)(const Tensor *tensor, size_t offset, void *out, size_t bytes, Error *error);
+    const void *source; /* read()'s own */
+};
 
 typedef struct Safetensors {
     Tensor *tensors; /* in the order of their data */

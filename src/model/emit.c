@@ -155,3 +155,10 @@ void emit_cross_entropy(Program *program, Operand losses, Operand logits, Operan
     operation->cross_entropy.N = count, operation->cross_entropy.V = vocab;
     operation->cross_entropy.scale = scale, operation->cross_entropy.gradient = scale > 0;
 }
+
+void emit_loss_sum(Program *program, int64_t N) {
+    Operation *operation = program_add(program, OP_LOSS_SUM, -1);
+    operation->outputs[0] = whole(program->loss_sum);
+    operation->inputs[0] = whole(program->losses);
+    operation->elements.n = N;
+}

@@ -45,4 +45,7 @@ void emit_attention_decode(Program *program, int layer, int out, int key_cache, 
 void emit_cross_entropy(Program *program, Operand losses, Operand logits, Operand targets,
                         int64_t count, int64_t vocab, float scale);
 
+/* program->loss_sum += the sum of the micro-batch's losses. */
+void emit_loss_sum(Program *program, int64_t N);
+
 #endif

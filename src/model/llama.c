@@ -277,6 +277,8 @@ static void write_training(Program *program, const ModelConfig *config,
     for (int layer = layers - 1; layer >= 0; layer--)
         dx = backward_layer(&pass, layer, &values[layer], dx);
     emit_embedding_backward(program, 0, dx, program->tokens, pass.N);
+    program->loss_sum = program_buffer(program, BUFFER_OUTPUT, DTYPE_F64, 1, "loss sum");
+    emit_loss_sum(program, pass.N);
     free(values);
 }
 

@@ -181,26 +181,71 @@ bool parameters_load(const Backend *backend, Executor *executor, const Program *
     return done;
 }
 
-bool parameters_tensors(const Backend *backend, Executor *executor, const Program *program,
-                        bool working, Tensor *tensors, Error *error) {
-    int buffer = working ? program->working : program->master;
-    const uint8_t *data = backend->view(executor, buffer);
-    if (!data)
-        return fail(error, "the parameters cannot be read from the %s backend", backend->name);
-    Dtype dtype = program->buffers[buffer].dtype;
-    for (int i = 0; i < program->parameter_count; i++) {
-        Parameter *parameter = &program->parameters[i];
-        int64_t columns = columns_of(program, parameter), count = elements_of(program, parameter);
-        bool matrix = program->weights[parameter->weight].is_matrix;
-        tensors[i] =
-            (Tensor){.name = parameter->name,
-                     .type = dtype == DTYPE_BF16 ? TENSOR_BF16 : TENSOR_F32,
-                     .rank = matrix ? 2 : 1,
-                     .shape = {matrix ? parameter->rows : columns, columns},
-                     .data = data + parameter_offset(program, parameter) * dtype_size(dtype),
-                     .bytes = (size_t)(count * dtype_size(dtype))};
-    }
+/* Where a tensor lies: its read() copies it from there. */
+struct TensorPlace {
+    const Backend *backend;
+    Executor *executor;
+    int buffer;
+    int64_t offset; /* bytes */
+};
+
+static bool read_tensor(const Tensor *tensor, size_t offset, void *out, size_t bytes,
+                        Error *error) {
+    const TensorPlace *place = tensor->source;
+    return place->backend->download(place->executor, place->buffer, place->offset + (int64_t)offset,
+                                    out, (int64_t)bytes, error);
+}
+
+static bool make_room(ProgramTensors *tensors, int count, Error *error) {
+    *tensors = (ProgramTensors){0};
+    tensors->tensors = allocate((size_t)count, sizeof *tensors->tensors, error);
+    tensors->places = allocate((size_t)count, sizeof *tensors->places, error);
+    return tensors->tensors && tensors->places;
+}
+
+/* Adds a tensor of what begins `first` elements into a buffer; `shape` says how much that is. */
+static bool add_tensor(ProgramTensors *tensors, TensorPlace place, const Buffer *buffer,
+                       int64_t first, Tensor shape, const char *name, Error *error) {
+    static const TensorType types[DTYPES] = {TENSOR_F32, TENSOR_BF16, TENSOR_I32, TENSOR_U8,
+                                             TENSOR_F64};
+    Tensor *tensor = &tensors->tensors[tensors->count];
+    int64_t element = dtype_size(buffer->dtype);
+    *tensor = shape;
+    tensor->type = types[buffer->dtype];
+    tensor->bytes = (size_t)element;
+    for (int i = 0; i < shape.rank; i++) tensor->bytes *= (size_t)shape.shape[i];
+    tensor->read = read_tensor;
+    tensor->source = &tensors->places[tensors->count];
+    place.offset = first * element;
+    tensors->places[tensors->count] = place;
+    tensor->name = copy_string(name, error);
+    if (!tensor->name) return false;
+    tensors->count++;
     return true;
+}
+
+void program_tensors_free(ProgramTensors *tensors) {
+    for (int i = 0; i < tensors->count; i++) free(tensors->tensors[i].name);
+    free(tensors->tensors);
+    free(tensors->places);
+    *tensors = (ProgramTensors){0};
+}
+
+bool parameters_tensors(ProgramTensors *tensors, const Backend *backend, Executor *executor,
+                        const Program *program, Error *error) {
+    TensorPlace place = {backend, executor, program->master, 0};
+    bool done = make_room(tensors, program->parameter_count, error);
+    for (int i = 0; done && i < program->parameter_count; i++) {
+        const Parameter *parameter = &program->parameters[i];
+        int64_t columns = columns_of(program, parameter);
+        Tensor shape = {.rank = 1, .shape = {columns}};
+        if (program->weights[parameter->weight].is_matrix)
+            shape = (Tensor){.rank = 2, .shape = {parameter->rows, columns}};
+        done = add_tensor(tensors, place, &program->buffers[place.buffer],
+                          parameter_offset(program, parameter), shape, parameter->name, error);
+    }
+    if (!done) program_tensors_free(tensors);
+    return done;
 }
 
 /* One of the up to four moment buffers: its tensors have `per` weights' elements to one of its own. */
@@ -221,68 +266,50 @@ static int moment_buffers(const Program *program, MomentBuffer out[4]) {
     return count;
 }
 
-int optimizer_tensors(const Backend *backend, Executor *executor, const Program *program,
-                      Tensor *tensors, Error *error) {
-    static const TensorType types[DTYPES] = {TENSOR_F32, TENSOR_BF16, TENSOR_I32, TENSOR_U8};
+bool optimizer_tensors(ProgramTensors *tensors, const Backend *backend, Executor *executor,
+                       const Program *program, Error *error) {
     MomentBuffer buffers[4];
-    int count = 0, kinds = moment_buffers(program, buffers);
-    for (int w = 0; w < program->weight_count; w++)
-        for (int k = 0; k < kinds; k++) {
-            const Weight *weight = &program->weights[w];
-            Dtype dtype = program->buffers[buffers[k].buffer].dtype;
-            int64_t elements =
-                (weight->rows * weight->columns + buffers[k].per - 1) / buffers[k].per;
-            const uint8_t *data = backend->view(executor, buffers[k].buffer);
-            char *name = allocate(sizeof weight->name + 16, 1, error);
-            if (!name || !data) {
-                if (name)
-                    fail(error, "the optimizer state cannot be read from the %s backend",
-                         backend->name);
-                free(name);
-                optimizer_tensors_free(tensors, count);
-                return -1;
-            }
-            snprintf(name, sizeof weight->name + 16, "%s.%s", weight->name, buffers[k].suffix);
-            tensors[count++] =
-                (Tensor){.name = name,
-                         .type = types[dtype],
-                         .rank = 1,
-                         .shape = {elements},
-                         .data = data + weight->offset / buffers[k].per * dtype_size(dtype),
-                         .bytes = (size_t)(elements * dtype_size(dtype))};
-        }
-    return count;
+    char name[sizeof program->weights->name + 16];
+    int kinds = moment_buffers(program, buffers), count = kinds * program->weight_count;
+    bool done = make_room(tensors, count, error);
+    for (int i = 0; done && i < count; i++) {
+        const Weight *weight = &program->weights[i / kinds];
+        const MomentBuffer *moment = &buffers[i % kinds];
+        TensorPlace place = {backend, executor, moment->buffer, 0};
+        Tensor shape = {
+            .rank = 1, .shape = {(weight->rows * weight->columns + moment->per - 1) / moment->per}};
+        snprintf(name, sizeof name, "%s.%s", weight->name, moment->suffix);
+        done = add_tensor(tensors, place, &program->buffers[place.buffer],
+                          weight->offset / moment->per, shape, name, error);
+    }
+    if (!done) program_tensors_free(tensors);
+    return done;
 }
 
-void optimizer_tensors_free(Tensor *tensors, int count) {
-    for (int i = 0; i < count; i++) free(tensors[i].name);
-}
-
-static void copy_tensor(uint8_t *out, const Tensor *tensor, const Safetensors *file) {
+static void upload_tensor(const TensorPlace *place, const Tensor *tensor, const Safetensors *file) {
     const uint8_t *data = tensor->data;
     for (size_t first = 0; first < tensor->bytes; first += BLOCK) {
         size_t size = tensor->bytes - first < BLOCK ? tensor->bytes - first : BLOCK;
-        memcpy(out + first, data + first, size);
+        place->backend->upload(place->executor, place->buffer, place->offset + (int64_t)first,
+                               data + first, (int64_t)size);
         release(file);
     }
 }
 
 bool optimizer_load(const Backend *backend, Executor *executor, const Program *program,
                     const Safetensors *file, const char *path, Error *error) {
-    Tensor *wanted = allocate((size_t)program->weight_count * 4, sizeof *wanted, error);
-    int count = wanted ? optimizer_tensors(backend, executor, program, wanted, error) : -1;
-    bool done = count >= 0;
-    for (int i = 0; done && i < count; i++) {
-        const Tensor *tensor = safetensors_find(file, wanted[i].name);
-        if (!tensor || tensor->type != wanted[i].type || tensor->bytes != wanted[i].bytes)
+    ProgramTensors wanted;
+    bool done = optimizer_tensors(&wanted, backend, executor, program, error);
+    for (int i = 0; done && i < wanted.count; i++) {
+        const Tensor *want = &wanted.tensors[i], *tensor = safetensors_find(file, want->name);
+        if (!tensor || tensor->type != want->type || tensor->bytes != want->bytes)
             done = fail(error,
                         "%s: %s is missing or of another format; resume with the same "
                         "--optimizer-state that the checkpoint was written with",
-                        path, wanted[i].name);
+                        path, want->name);
         else
-            copy_tensor((void *)(uintptr_t)wanted[i].data, tensor, file);
+            upload_tensor(&wanted.places[i], tensor, file);
     }
-    if (count >= 0) optimizer_tensors_free(wanted, count);
-    free(wanted);
+    program_tensors_free(&wanted);
     return done;
 }

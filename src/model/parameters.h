@@ -19,17 +19,23 @@ bool parameters_initialise(const Backend *backend, Executor *executor, const Pro
 bool parameters_load(const Backend *backend, Executor *executor, const Program *program,
                      const Safetensors *file, const char *path, Error *error);
 
-/* The parameters as tensors to be written, in order: [program->parameter_count]. Data are the masters
- * in fp32, or the working copies when `working`. Names belong to the program, data to the executor. */
-bool parameters_tensors(const Backend *backend, Executor *executor, const Program *program,
-                        bool working, Tensor *tensors, Error *error);
+/* What a running program holds, as tensors to be written: their data is copied out of the executor, which
+ * must outlive them, when they are. */
+typedef struct TensorPlace TensorPlace;
+typedef struct ProgramTensors {
+    Tensor *tensors;
+    TensorPlace *places;
+    int count;
+} ProgramTensors;
+void program_tensors_free(ProgramTensors *tensors);
 
-/* The optimizer's moments, one tensor for each moment of each weight ("layers.0.qkv.moment1"): fills at
- * most program->weight_count * 4 tensors and returns their number. Names are allocated; release them
- * with optimizer_tensors_free(). Returns -1 with an error. */
-int optimizer_tensors(const Backend *backend, Executor *executor, const Program *program,
-                      Tensor *tensors, Error *error);
-void optimizer_tensors_free(Tensor *tensors, int count);
+/* The parameters by their Hugging Face names, in order: the masters in fp32. */
+bool parameters_tensors(ProgramTensors *tensors, const Backend *backend, Executor *executor,
+                        const Program *program, Error *error);
+
+/* The optimizer's moments, one tensor for each moment of each weight ("layers.0.qkv.moment1"). */
+bool optimizer_tensors(ProgramTensors *tensors, const Backend *backend, Executor *executor,
+                       const Program *program, Error *error);
 
 /* The inverse: copies every moment from the file. */
 bool optimizer_load(const Backend *backend, Executor *executor, const Program *program,

@@ -9,7 +9,7 @@
 typedef struct Executor Executor;
 
 typedef struct Backend {
-    const char *name; /* "cpu" */
+    const char *name; /* "cpu", "cuda" */
 
     /* Scratch bytes that an operation of the program needs while it runs; -1 with an error when it
      * cannot be run here. */
@@ -21,20 +21,26 @@ typedef struct Backend {
      * bytes), for predictions and MFU. */
     bool (*measure)(Device *device, Dtype storage, int64_t memory, Error *error);
 
+    /* What open() asks for beside the arena: memory of the device, and pinned memory of the host. */
+    void (*beside)(const Program *program, int64_t *device_bytes, int64_t *pinned_bytes);
+
     /* Allocates the arena (zeroed) and prepares every operation; nothing is allocated later. The
      * program must be laid out and outlive the executor. */
     Executor *(*open)(const Program *program, Error *error);
     void (*close)(Executor *executor);
 
+    /* The three below do their work in the order they are called in. Running and uploading may return
+     * before it is done: what fails then is reported by a later run or download. */
+
     /* Runs the operations of one section in order. */
     bool (*run)(Executor *executor, SectionKind section, const StepScalars *scalars, Error *error);
 
-    /* Copies between host memory and `bytes` bytes of a buffer from `offset` bytes on. */
+    /* Copies `bytes` bytes into a buffer from `offset` bytes on; the data may be reused at once. */
     void (*upload)(Executor *executor, int buffer, int64_t offset, const void *data, int64_t bytes);
-    void (*download)(Executor *executor, int buffer, int64_t offset, void *data, int64_t bytes);
 
-    /* The buffer itself where the host can read and write it, else NULL. */
-    void *(*view)(Executor *executor, int buffer);
+    /* Waits for all work before it, then copies out of a buffer. */
+    bool (*download)(Executor *executor, int buffer, int64_t offset, void *data, int64_t bytes,
+                     Error *error);
 
     /* Seconds spent in each operation since `seconds` [operation_count] was given; NULL ends it. */
     void (*profile)(Executor *executor, double *seconds);

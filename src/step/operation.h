@@ -23,8 +23,11 @@ typedef enum OperationKind {
     OP_SWIGLU_FORWARD,     /* out; gate_up */
     OP_SWIGLU_BACKWARD,    /* dgate_up; dout, gate_up */
     OP_CROSS_ENTROPY,      /* losses, logits -> dlogits; targets */
+    OP_LOSS_SUM,           /* sum[1] += in fp64; losses */
     OP_GRADIENT_NORM,      /* norm[1]; gradients */
     OP_ADAMW, /* master, working or none, moment1, moment2, absmax1, absmax2, gradient -> 0; norm */
+    OP_COPY_START, /* to; from: queues a copy that may happen at any time until its OP_COPY_WAIT */
+    OP_COPY_WAIT,  /* the same operands; what comes behind finds the copy done */
     OPERATION_KINDS
 } OperationKind;
 
@@ -68,6 +71,14 @@ typedef struct AdamwShape {
     uint32_t tensor; /* index of the weight, keys its rounding */
 } AdamwShape;
 
+/* Between two spaces, beside the step. The id is that of no other copy that is under way. */
+typedef struct CopyShape {
+    int64_t n;
+    int id; /* 0 .. COPIES_AT_ONCE - 1 */
+} CopyShape;
+
+enum { COPIES_AT_ONCE = 64 };
+
 enum { OPERATION_OUTPUTS = 7, OPERATION_INPUTS = 5 };
 
 typedef struct Operation {
@@ -99,9 +110,10 @@ typedef struct Operation {
             bool gradient;
         } cross_entropy;
         AdamwShape adamw;
+        CopyShape copy;
         struct {
             int64_t n;
-        } elements; /* gradient norm */
+        } elements; /* loss sum, gradient norm */
     };
 } Operation;
 

@@ -22,8 +22,11 @@ const char *operation_name(OperationKind kind) {
         [OP_SWIGLU_FORWARD] = "swiglu forward",
         [OP_SWIGLU_BACKWARD] = "swiglu backward",
         [OP_CROSS_ENTROPY] = "cross-entropy",
+        [OP_LOSS_SUM] = "loss sum",
         [OP_GRADIENT_NORM] = "gradient norm",
         [OP_ADAMW] = "adamw",
+        [OP_COPY_START] = "copy",
+        [OP_COPY_WAIT] = "wait for a copy",
     };
     return names[kind];
 }
@@ -47,11 +50,11 @@ const char *buffer_kind_name(BufferKind kind) {
 
 void program_init(Program *program, Dtype storage) {
     *program = (Program){.storage = storage};
-    int *const absent[] = {&program->master,  &program->working,        &program->gradient,
-                           &program->moment1, &program->moment2,        &program->absmax1,
-                           &program->absmax2, &program->tokens,         &program->targets,
-                           &program->losses,  &program->document_start, &program->gradient_norm,
-                           &program->cos_sin, &program->new_tokens,     &program->logits};
+    int *const absent[] = {
+        &program->master,  &program->working,       &program->gradient,   &program->moment1,
+        &program->moment2, &program->absmax1,       &program->absmax2,    &program->tokens,
+        &program->targets, &program->losses,        &program->loss_sum,   &program->document_start,
+        &program->cos_sin, &program->gradient_norm, &program->new_tokens, &program->logits};
     for (size_t i = 0; i < sizeof absent / sizeof *absent; i++) *absent[i] = -1;
 }
 

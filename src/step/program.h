@@ -25,14 +25,19 @@ typedef enum BufferKind {
 
 const char *buffer_kind_name(BufferKind kind);
 
+/* Where a buffer lies. Operations work on the device's memory; to and from the host's there are only
+ * copies. */
+typedef enum MemorySpace { SPACE_DEVICE, SPACE_HOST, SPACES } MemorySpace;
+
 typedef struct Buffer {
     char name[32];
     BufferKind kind;
+    MemorySpace space;
     Dtype dtype;
     int64_t elements;
     int recompute_level; /* dropped after the forward pass at this level of recompute and above; 0 = never */
     int first_use, last_use;
-    int64_t offset; /* bytes from the arena's start; set by the planner */
+    int64_t offset; /* bytes from the start of its space's arena; set by the planner */
 } Buffer;
 
 /* The parts of a program that are run by themselves. */
@@ -90,10 +95,11 @@ typedef struct Program {
 
     /* Buffers that others look for; -1 where the program has none. */
     int master, working, gradient, moment1, moment2, absmax1, absmax2;
-    int tokens, targets, document_start, losses, gradient_norm, cos_sin;
+    int tokens, targets, document_start, losses, loss_sum, gradient_norm, cos_sin;
     int new_tokens, logits; /* generation: [prefill_tokens] in, [V] fp32 out */
 
-    int64_t arena_bytes; /* set by layout_program() */
+    /* Set by layout_program(). */
+    int64_t arena_bytes, host_bytes; /* of the device's arena, and of the host's */
     int64_t
         kind_bytes[BUFFER_KINDS]; /* share of each kind at the peak; they add up to arena_bytes */
 } Program;

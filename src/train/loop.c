@@ -17,12 +17,11 @@ enum { SKIPS_MOST = 10 }; /* steps in a row whose gradient is not finite, before
 
 /* What one optimizer step gathers. */
 typedef struct StepSums {
-    double loss; /* nats over all counted targets */
-    int64_t targets;
+    int64_t targets;  /* that count */
     double data_wait; /* seconds */
 } StepSums;
 
-/* Forward and backward of the next micro-batch. Losses are added in a fixed order, in double. */
+/* Forward and backward of the next micro-batch. */
 static bool run_micro_batch(Run *run, const StepScalars *scalars, StepSums *sums, Error *error) {
     const Backend *backend = run->plan.backend;
     const Program *program = &run->plan.program;
@@ -32,31 +31,34 @@ static bool run_micro_batch(Run *run, const StepScalars *scalars, StepSums *sums
     backend->upload(run->executor, program->tokens, 0, batch.tokens, count * 4);
     backend->upload(run->executor, program->targets, 0, batch.targets, count * 4);
     backend->upload(run->executor, program->document_start, 0, batch.document_start, count * 4);
-    if (!backend->run(run->executor, SECTION_MICRO_BATCH, scalars, error)) return false;
-    const float *losses = backend->view(run->executor, program->losses);
-    for (int64_t i = 0; i < count; i++) sums->loss += (double)losses[i];
     sums->targets += batch.target_count;
-    return true;
+    return backend->run(run->executor, SECTION_MICRO_BATCH, scalars, error);
 }
 
-/* One optimizer step; fills the metrics of it. */
+/* One optimizer step; fills the metrics of it. All of it is queued before the device is waited for, once:
+ * for the losses and the norm. */
 static bool run_step(Run *run, StepMetrics *metrics, Error *error) {
     const TrainSettings *settings = run->settings;
     const Backend *backend = run->plan.backend;
+    const Program *program = &run->plan.program;
     double started = seconds_now();
     StepSums sums = {0};
     StepScalars scalars = {.learning_rate =
                                (float)schedule_rate(&settings->schedule, run->step + 1),
                            .step = run->step + 1,
                            .seed = settings->seed};
-    int64_t micro_batches = settings_rows(settings) / run->plan.program.B;
+    int64_t micro_batches = settings_rows(settings) / program->B;
+    double loss = 0; /* nats over all counted targets */
+    float norm;
+    backend->upload(run->executor, program->loss_sum, 0, &loss, sizeof loss);
     for (int64_t i = 0; i < micro_batches; i++)
         if (!run_micro_batch(run, &scalars, &sums, error)) return false;
     /* The backward scaled by 1 / batch tokens; this makes it a mean over the targets that counted. */
     scalars.gradient_scale = sums.targets ? (float)settings->batch_tokens / (float)sums.targets : 0;
-    if (!backend->run(run->executor, SECTION_UPDATE, &scalars, error)) return false;
-    float norm;
-    backend->download(run->executor, run->plan.program.gradient_norm, 0, &norm, sizeof norm);
+    if (!backend->run(run->executor, SECTION_UPDATE, &scalars, error) ||
+        !backend->download(run->executor, program->gradient_norm, 0, &norm, sizeof norm, error) ||
+        !backend->download(run->executor, program->loss_sum, 0, &loss, sizeof loss, error))
+        return false;
     run->step++;
     run->tokens += settings->batch_tokens;
     run->sample = loader_position(run->loader);
@@ -69,7 +71,7 @@ static bool run_step(Run *run, StepMetrics *metrics, Error *error) {
         (StepMetrics){.step = run->step,
                       .tokens = run->tokens,
                       .epoch = (double)run->sample / (double)loader_samples_per_epoch(run->loader),
-                      .loss = sums.targets ? sums.loss / (double)sums.targets : NAN,
+                      .loss = sums.targets ? loss / (double)sums.targets : NAN,
                       .lr = (double)scalars.learning_rate,
                       .grad_norm = (double)norm,
                       .step_ms = 1e3 * seconds,

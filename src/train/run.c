@@ -188,17 +188,17 @@ static json_t *generation_config(const ModelConfig *config) {
     return json;
 }
 
-static bool write_checkpoint(Run *run, Tensor *tensors, int optimizer_count, Error *error) {
-    const Program *program = &run->plan.program;
+static bool write_checkpoint(Run *run, const ProgramTensors *model, const ProgramTensors *optimizer,
+                             Error *error) {
     json_t *config = model_config_to_json(&run->settings->model, "float32", error);
     json_t *generation = generation_config(&run->settings->model),
            *state = state_to_json(run, error);
     const char *tokenizer = run->tokenizer ? dataset_directory(run->dataset) : NULL;
     CheckpointContents contents = {.step = run->step,
-                                   .model = tensors,
-                                   .model_count = program->parameter_count,
-                                   .optimizer = tensors + program->parameter_count,
-                                   .optimizer_count = optimizer_count,
+                                   .model = model->tensors,
+                                   .model_count = model->count,
+                                   .optimizer = optimizer->tensors,
+                                   .optimizer_count = optimizer->count,
                                    .config = config,
                                    .generation = generation,
                                    .state = state,
@@ -221,16 +221,12 @@ bool run_save(Run *run, Error *error) {
     const Program *program = &run->plan.program;
     const Backend *backend = run->plan.backend;
     double started = seconds_now();
-    size_t most = (size_t)(program->parameter_count + 4 * program->weight_count);
-    Tensor *tensors = allocate(most, sizeof *tensors, error);
-    if (!tensors) return false;
-    Tensor *moments = tensors + program->parameter_count;
-    int count = -1;
-    if (parameters_tensors(backend, run->executor, program, false, tensors, error))
-        count = optimizer_tensors(backend, run->executor, program, moments, error);
-    bool done = count >= 0 && write_checkpoint(run, tensors, count, error);
-    if (count >= 0) optimizer_tensors_free(moments, count);
-    free(tensors);
+    ProgramTensors model = {0}, optimizer = {0};
+    bool done = parameters_tensors(&model, backend, run->executor, program, error) &&
+                optimizer_tensors(&optimizer, backend, run->executor, program, error) &&
+                write_checkpoint(run, &model, &optimizer, error);
+    program_tensors_free(&model);
+    program_tensors_free(&optimizer);
     if (done) prune(run);
     run->checkpoint_wait += seconds_now() - started;
     return done;

@@ -45,8 +45,9 @@ static double nats_one_by_one(const LoadedModel *model, const Tokens *tokens) {
         assert_done(inference->backend->run(inference->executor, SECTION_DECODE,
                                             &(StepScalars){.position = (int64_t)i}, &error),
                     error);
-        inference->backend->download(inference->executor, inference->program->logits, 0, logits,
-                                     sizeof logits);
+        assert_done(inference->backend->download(inference->executor, inference->program->logits, 0,
+                                                 logits, sizeof logits, &error),
+                    error);
         for (int v = 0; v < VOCAB; v++) sum += exp((double)logits[v]);
         nats += log(sum) - (double)logits[tokens->ids[i + 1]];
     }

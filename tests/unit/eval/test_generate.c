@@ -67,8 +67,9 @@ static void continue_one_by_one(int64_t count, uint32_t out[DRAWN]) {
         assert_done(inference->backend->run(inference->executor, SECTION_DECODE,
                                             &(StepScalars){.position = position}, &error),
                     error);
-        inference->backend->download(inference->executor, program->logits, 0, logits,
-                                     sizeof logits);
+        assert_done(inference->backend->download(inference->executor, program->logits, 0, logits,
+                                                 sizeof logits, &error),
+                    error);
         token = 0;
         for (uint32_t i = 0; i < VOCAB; i++)
             if (logits[i] > logits[token]) token = i;

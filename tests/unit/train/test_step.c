@@ -144,6 +144,31 @@ static void test_recompute_changes_no_bit(void **state) {
     }
 }
 
+static void test_loss_sum_goes_on_until_it_is_zeroed(void **state) {
+    (void)state;
+    Error error;
+    Training training;
+    make_data(5);
+    open_small(&training, DTYPE_F32, ROWS, 100, RECOMPUTE_NONE, STATE_FP32);
+    double returned = training_micro_batch(&training, tokens, targets, document_start);
+    float losses[ROWS * T];
+    const Backend *backend = training.backend;
+    assert_done(backend->download(training.executor, training.program.losses, 0, losses,
+                                  sizeof losses, &error),
+                error);
+    double sum = 0;
+    for (int i = 0; i < ROWS * T; i++) sum += (double)losses[i];
+    assert_true(sum == returned);
+    assert_done(backend->run(training.executor, SECTION_MICRO_BATCH, &(StepScalars){0}, &error),
+                error);
+    assert_done(backend->download(training.executor, training.program.loss_sum, 0, &returned,
+                                  sizeof returned, &error),
+                error);
+    for (int i = 0; i < ROWS * T; i++) sum += (double)losses[i];
+    assert_true(sum == returned);
+    training_close(&training);
+}
+
 /* Two steps with `threads` threads, then the gradients of a third. */
 static void train_with_threads(Training *training, Dtype storage, int threads) {
     const int64_t counted = make_data(ROWS);
@@ -212,7 +237,7 @@ static void test_gradient_that_is_not_finite_changes_nothing(void **state) {
     open_small(&training, DTYPE_F32, 32, 256, RECOMPUTE_NONE, STATE_FP32);
     run_batch(&training, counted);
     float before = training_master(&training, 3)[5];
-    ((float *)(uintptr_t)training_gradient(&training, 1))[2] = NAN;
+    training_set_gradient(&training, 1, 2, NAN);
     assert_true(isnan(training_update(&training, 1, 1e-2f, counted)));
     assert_true(training_master(&training, 3)[5] == before);
     run_batch(&training, counted); /* the gradients were zeroed: nothing of the NaN is left */
@@ -225,6 +250,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_accumulation_equals_one_large_batch),
         cmocka_unit_test(test_recompute_changes_no_bit),
+        cmocka_unit_test(test_loss_sum_goes_on_until_it_is_zeroed),
         cmocka_unit_test(test_threads_change_no_bit),
         cmocka_unit_test(test_logit_chunks),
         cmocka_unit_test(test_optimizer_states_train_alike),
