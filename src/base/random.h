@@ -1,11 +1,12 @@
-/* Counter-based random numbers: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as
- * 1, 2, 3", SC 2011). A number is a pure function of (seed, stream, index), so it does not depend on
- * threads, order or backend. */
+/* Counter-based random numbers (base/philox.h). A number is a pure function of (seed, stream, index), so it
+ * does not depend on threads, order or backend. */
 #ifndef HEARTH_BASE_RANDOM_H
 #define HEARTH_BASE_RANDOM_H
 
 #include <stddef.h>
 #include <stdint.h>
+
+#include "base/philox.h"
 
 /* What the numbers are drawn for; the high half of a stream, so that uses never overlap. */
 enum {
@@ -19,15 +20,10 @@ static inline uint64_t random_stream(uint32_t purpose, uint32_t part) {
     return ((uint64_t)purpose << 32) | part;
 }
 
-/* One block of four 32-bit words. */
-void philox4x32(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]);
-
 /* Block number `block` of a stream: its words 4 * block .. 4 * block + 3. */
 static inline void random_block(uint64_t seed, uint64_t stream, uint64_t block, uint32_t out[4]) {
-    const uint32_t counter[4] = {(uint32_t)block, (uint32_t)(block >> 32), (uint32_t)stream,
-                                 (uint32_t)(stream >> 32)};
-    const uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
-    philox4x32(counter, key, out);
+    const PhiloxWords words = philox(seed, stream, block);
+    for (int i = 0; i < 4; i++) out[i] = words.word[i];
 }
 
 /* The 32-bit word number `index` of a stream: key = seed; counter = (index / 4, stream). */

@@ -1,8 +1,6 @@
 #include "numeric/state.h"
 
-#include <math.h>
 #include <pthread.h>
-#include <stdlib.h>
 
 static StateCode code_unsigned = {.bias = -1, .halved = 0};
 static StateCode code_signed = {.bias = 127, .halved = 1};
@@ -59,22 +57,9 @@ const StateCode *state_code(bool is_signed) {
 }
 
 uint8_t state_encode(float x, bool is_signed) {
-    const StateCode *code = state_code(is_signed);
-    float magnitude = fmaxf(fabsf(x), STATE_LEAST);
-    int octaves = state_octaves(magnitude) & 15;
-    int decade = (int)code->decade[octaves] + (magnitude > code->border[octaves]);
-    float part = (magnitude - code->start[decade]) * code->scale[decade];
-    if (!(part < code->last[decade])) part = code->last[decade];
-    int n = parts_of(code, decade) + (int)part;
-    int result = x < 0 ? code->bias - n : code->bias + n;
-    return (uint8_t)(result < 0 ? 0 : result); /* no code means -1 */
+    return state_code_encode(state_code(is_signed), x);
 }
 
 float state_decode(uint8_t encoded, bool is_signed) {
-    const StateCode *code = state_code(is_signed);
-    int n = abs(encoded - code->bias), bits = 0;
-    while (n >> bits) bits++;
-    int decade = bits - 1 + code->halved;
-    float value = value_of(code, decade, n - parts_of(code, decade));
-    return encoded < code->bias ? -value : value;
+    return state_code_decode(state_code(is_signed), encoded);
 }

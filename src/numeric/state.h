@@ -3,9 +3,9 @@
 #ifndef HEARTH_NUMERIC_STATE_H
 #define HEARTH_NUMERIC_STATE_H
 
+#include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <string.h>
 
 #include "numeric/dtype.h"
 
@@ -34,27 +34,46 @@ typedef struct StateCode {
 /* One index for two octaves of magnitudes: less than a decade, so that at most one border is among
  * them. From STATE_LEAST, which is coded as zero; what is smaller counts as that. */
 #define STATE_LEAST 0x1p-25f
-static inline int state_octaves(float magnitude) {
-    uint32_t bits;
-    memcpy(&bits, &magnitude, sizeof bits);
-    return (int)(bits >> 24) - 51;
+HOST_DEVICE int state_octaves(float magnitude) {
+    return (int)(float_bits(magnitude) >> 24) - 51;
 }
 
 const StateCode *state_code(bool is_signed);
 
 /* The code of the value nearest to x (already divided by its block's largest magnitude), up to the
  * rounding of the border between two values. A block of zeros is divided by 1. */
-uint8_t state_encode(float x, bool is_signed);
+HOST_DEVICE uint8_t state_code_encode(const StateCode *code, float x) {
+    float magnitude = fabsf(x);
+    if (!(magnitude > STATE_LEAST)) magnitude = STATE_LEAST;
+    const int octaves = state_octaves(magnitude) & 15;
+    const int decade = (int)code->decade[octaves] + (magnitude > code->border[octaves]);
+    float part = (magnitude - code->start[decade]) * code->scale[decade];
+    if (!(part < code->last[decade])) part = code->last[decade];
+    const int n = (1 << decade >> code->halved) + (int)part;
+    const int encoded = x < 0 ? code->bias - n : code->bias + n;
+    return (uint8_t)(encoded < 0 ? 0 : encoded); /* no code means -1 */
+}
 
 /* Times the block's largest magnitude: all codes mean 0 when that is 0, so zeroed memory is a zero
  * state. */
+HOST_DEVICE float state_code_decode(const StateCode *code, uint8_t encoded) {
+    const int n = (int)encoded - code->bias;
+    /* |n| as a float is 1 + part / parts, times the power of two that names its decade. */
+    const uint32_t bits = float_bits(n ? fabsf((float)n) : 0.5f);
+    const int decade = (int)(bits >> 23) - 127 + code->halved;
+    const float one_and_fraction = float_of_bits((bits & 0x007fffff) | 0x3f800000);
+    const float value = (one_and_fraction + code->offset[decade]) * code->size[decade];
+    return n < 0 ? -value : value;
+}
+
+/* The same, with state_code(is_signed). */
+uint8_t state_encode(float x, bool is_signed);
 float state_decode(uint8_t encoded, bool is_signed);
 
 /* bf16 by stochastic rounding: the upper 16 bits of `random` are added to the 16 bits that
  * truncation drops. NaN and infinity are kept. */
-static inline bf16 bf16_stochastic(float value, uint32_t random) {
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
+HOST_DEVICE bf16 bf16_stochastic(float value, uint32_t random) {
+    const uint32_t bits = float_bits(value);
     if ((bits & 0x7f800000u) == 0x7f800000u) return bf16_from_float(value);
     return (bf16)((bits + (random >> 16)) >> 16);
 }

@@ -12,6 +12,7 @@
 #include <math.h>
 
 #include "base/random.h"
+#include "numeric/power.h"
 
 typedef struct Update {
     float gradient_scale, beta1, beta2, one_minus_beta1, one_minus_beta2;
@@ -20,7 +21,7 @@ typedef struct Update {
 } Update;
 
 static Update update_of(const AdamwArguments *a) {
-    double beta1 = (double)a->beta1, beta2 = (double)a->beta2, steps = (double)a->step;
+    const double beta1 = (double)a->beta1, beta2 = (double)a->beta2;
     return (Update){
         .gradient_scale = a->gradient_scale,
         .beta1 = a->beta1,
@@ -28,8 +29,8 @@ static Update update_of(const AdamwArguments *a) {
         .one_minus_beta1 = (float)(1 - beta1),
         .one_minus_beta2 = (float)(1 - beta2),
         .decay = (float)(1 - (double)a->learning_rate * (double)a->weight_decay),
-        .step_size = (float)((double)a->learning_rate / (1 - pow(beta1, steps))),
-        .root_correction = (float)(1 / sqrt(1 - pow(beta2, steps))),
+        .step_size = (float)((double)a->learning_rate / (1 - integer_power(beta1, a->step))),
+        .root_correction = (float)(1 / sqrt(1 - integer_power(beta2, a->step))),
         .epsilon = a->epsilon,
         .code1 = state_code(true),
         .code2 = state_code(false),
@@ -58,25 +59,14 @@ static void update_block(const AdamwArguments *a, const Update *u, float *m, flo
 }
 
 /* words[i] = random_u32(seed, stream, index + i), i < STATE_BLOCK, for an index that is a
- * multiple of STATE_BLOCK: Philox4x32-10 as in base/random.c, with blocks across the lanes. */
+ * multiple of STATE_BLOCK: blocks across the lanes. */
 static void random_words(uint32_t words[STATE_BLOCK], uint64_t seed, uint64_t stream,
                          uint64_t index) {
 #pragma omp simd
     for (uint32_t block = 0; block < STATE_BLOCK / 4; block++) {
-        uint32_t c0 = (uint32_t)(index / 4) + block, c1 = (uint32_t)(index / 4 >> 32);
-        uint32_t c2 = (uint32_t)stream, c3 = (uint32_t)(stream >> 32);
-        uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
-        for (int round = 0; round < 10; round++) {
-            uint64_t p0 = (uint64_t)0xD2511F53u * c0, p1 = (uint64_t)0xCD9E8D57u * c2;
-            c0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0;
-            c1 = (uint32_t)p1;
-            c2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1;
-            c3 = (uint32_t)p0;
-            k0 += 0x9E3779B9u;
-            k1 += 0xBB67AE85u;
-        }
-        words[4 * block] = c0, words[4 * block + 1] = c1;
-        words[4 * block + 2] = c2, words[4 * block + 3] = c3;
+        const PhiloxWords four = philox(seed, stream, index / 4 + block);
+        words[4 * block] = four.word[0], words[4 * block + 1] = four.word[1];
+        words[4 * block + 2] = four.word[2], words[4 * block + 3] = four.word[3];
     }
 }
 
