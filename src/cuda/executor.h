@@ -2,8 +2,24 @@
 #ifndef HEARTH_CUDA_EXECUTOR_H
 #define HEARTH_CUDA_EXECUTOR_H
 
-#include "cuda/driver.h"
+#include "cuda/gpu.h"
+#include "cuda/matmul.h"
+#include "cuda/staging.h"
 #include "step/backend.h"
+
+struct Executor {
+    const Program *program;
+    const Gpu *gpu;
+    CUstream step; /* operations run here, in their order */
+    CUdeviceptr arena, beside, scalars;
+    Staging staging;
+    Matmuls matmuls;
+    CUgraphExec graphs[SECTIONS]; /* of the sections that the program has */
+    Error failure;                /* of an upload; reported by the next run or download */
+    bool failed;
+    double *profile; /* seconds by operation, or NULL */
+    CUevent began, ended;
+};
 
 /* One operation with its operands resolved, ready to be queued. */
 typedef struct Call {
@@ -32,7 +48,9 @@ bool launch(Call *call, const char *kernel, Grid grid, unsigned threads, int64_t
 bool launch_only(Call *call, const char *kernel, Grid grid, unsigned threads, int64_t shared,
                  void **arguments);
 
-/* Each queues one kind of operation; operations.c has the table. */
+/* Queues an operation: operations.c has the table from kinds to the functions below. */
+bool launch_operation(Call *call);
+
 bool launch_attention_forward(Call *call);
 bool launch_attention_backward(Call *call);
 bool launch_attention_decode(Call *call);

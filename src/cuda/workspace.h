@@ -5,6 +5,9 @@
 
 #include "step/program.h"
 
+/* Scratch that cuBLASLt may use: what NVIDIA advises for Hopper and later; earlier chips need less. */
+enum { CUDA_MATMUL_WORKSPACE = 32 << 20 };
+
 /* Bytes an operation needs while it runs; -1 with an error when no kernel can do it. */
 int64_t cuda_workspace(const Program *program, const Operation *operation, Error *error);
 

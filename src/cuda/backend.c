@@ -1,0 +1,225 @@
+#include "cuda/backend.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/units.h"
+#include "cuda/describe.h"
+#include "cuda/executor.h"
+#include "cuda/scalars.h"
+#include "cuda/workspace.h"
+
+bool cuda_present(Error *why_not) {
+    return gpu_open(why_not) != NULL;
+}
+
+static CUdeviceptr place(void *context, Operand operand) {
+    const Executor *executor = context;
+    if (operand.buffer < 0) return 0;
+    const Buffer *buffer = &executor->program->buffers[operand.buffer];
+    return executor->arena +
+           (CUdeviceptr)(buffer->offset + operand.offset * dtype_size(buffer->dtype));
+}
+
+static bool check(const Executor *executor, CUresult result, Error *error) {
+    return cuda_check(&executor->gpu->driver, result, error, "%s failed", executor->gpu->name);
+}
+
+static bool run_operation(Executor *executor, int index, Error *error) {
+    const Program *program = executor->program;
+    const Operation *operation = &program->operations[index];
+    Call call = {.executor = executor,
+                 .operation = operation,
+                 .workspace = place(executor, operation->workspace),
+                 .scalars = executor->scalars,
+                 .storage = program->storage,
+                 .out_f32 = program->buffers[operation->outputs[0].buffer].dtype == DTYPE_F32,
+                 .stream = executor->step,
+                 .error = error};
+    for (int i = 0; i < OPERATION_OUTPUTS; i++)
+        call.out[i] = place(executor, operation->outputs[i]);
+    for (int i = 0; i < OPERATION_INPUTS; i++) call.in[i] = place(executor, operation->inputs[i]);
+    return launch_operation(&call) ||
+           fail_within(error, "%s", operation_name(operation->kind));
+}
+
+bool launch_matmul(Call *call) {
+    Executor *executor = call->executor;
+    int index = (int)(call->operation - executor->program->operations);
+    return matmul_run(&executor->matmuls, index, call->out[0], call->in[0], call->in[1],
+                      call->in[2], call->workspace, call->stream, call->error);
+}
+
+/* A section as one graph: launched again each time, with what changes in device memory. */
+static bool capture(Executor *executor, SectionKind kind, Error *error) {
+    const CudaDriver *driver = &executor->gpu->driver;
+    Section section = executor->program->sections[kind];
+    CUgraph graph = NULL;
+    if (!section.count) return true;
+    if (!check(executor, driver->capture_begin(executor->step, CU_STREAM_CAPTURE_MODE_RELAXED),
+               error))
+        return false;
+    bool done = true;
+    for (int o = section.first; done && o < section.first + section.count; o++)
+        done = run_operation(executor, o, error);
+    Error ending;
+    bool ended = check(executor, driver->capture_end(executor->step, &graph), done ? error : &ending);
+    done = done && ended &&
+           check(executor, driver->graph_instantiate(&executor->graphs[kind], graph, 0), error);
+    if (graph) driver->graph_destroy(graph);
+    return done;
+}
+
+static bool allocate_device(Executor *executor, CUdeviceptr *memory, int64_t bytes, Error *error) {
+    const Gpu *gpu = executor->gpu;
+    size_t size = bytes > 0 ? (size_t)bytes : 1;
+    CUresult result = gpu->unified
+                          ? gpu->driver.allocate_managed(memory, size, CU_MEM_ATTACH_GLOBAL)
+                          : gpu->driver.allocate(memory, size);
+    char needed[32];
+    return cuda_check(&gpu->driver, result, error,
+                      "%s of memory cannot be had on %s: close what else uses the GPU, or make do "
+                      "with less (--memory, a shorter --seq-len, a smaller model)",
+                      format_bytes(needed, bytes), gpu->name);
+}
+
+static void close_executor(Executor *executor) {
+    if (!executor) return;
+    const CudaDriver *driver = &executor->gpu->driver;
+    if (executor->step) driver->stream_wait(executor->step);
+    for (int s = 0; s < SECTIONS; s++)
+        if (executor->graphs[s]) driver->graph_exec_destroy(executor->graphs[s]);
+    matmuls_close(&executor->matmuls);
+    staging_close(&executor->staging);
+    if (executor->began) driver->event_destroy(executor->began);
+    if (executor->ended) driver->event_destroy(executor->ended);
+    if (executor->step) driver->stream_destroy(executor->step);
+    if (executor->beside) driver->release(executor->beside);
+    if (executor->arena) driver->release(executor->arena);
+    free(executor);
+}
+
+static bool allocate_all(Executor *executor, Error *error) {
+    const Program *program = executor->program;
+    const CudaDriver *driver = &executor->gpu->driver;
+    if (!allocate_device(executor, &executor->arena, program->arena_bytes, error) ||
+        !allocate_device(executor, &executor->beside, beside_device_bytes(program), error) ||
+        !check(executor, driver->stream_create(&executor->step, CU_STREAM_NON_BLOCKING), error) ||
+        !check(executor, driver->event_create(&executor->began, CU_EVENT_DEFAULT), error) ||
+        !check(executor, driver->event_create(&executor->ended, CU_EVENT_DEFAULT), error))
+        return false;
+    int64_t slots = STAGING_SLOTS * staging_bytes(program);
+    executor->scalars = executor->beside + (CUdeviceptr)slots;
+    return staging_open(&executor->staging, executor->gpu, executor->step, executor->beside,
+                        staging_bytes(program), error);
+}
+
+static bool clear(Executor *executor, Error *error) {
+    int64_t bytes = executor->program->arena_bytes;
+    return !bytes || check(executor,
+                           executor->gpu->driver.fill_bytes(executor->arena, 0, (size_t)bytes,
+                                                            executor->step),
+                           error);
+}
+
+static bool prepare(Executor *executor, Error *error) {
+    bool done = allocate_all(executor, error) && clear(executor, error) &&
+                matmuls_open(&executor->matmuls, executor->gpu, executor->program, executor->step,
+                             place, executor, error) &&
+                clear(executor, error); /* the timed products have written into it */
+    for (int s = 0; done && s < SECTIONS; s++) done = capture(executor, (SectionKind)s, error);
+    return done;
+}
+
+static Executor *open_executor(const Program *program, Error *error) {
+    const Gpu *gpu = gpu_open(error);
+    Executor *executor = gpu && gpu_use(gpu, error) ? allocate(1, sizeof *executor, error) : NULL;
+    if (!executor) return NULL;
+    executor->program = program;
+    executor->gpu = gpu;
+    if (prepare(executor, error)) return executor;
+    close_executor(executor);
+    return NULL;
+}
+
+/* The scalars travel as a kernel's argument, which the driver copies when it is launched. */
+static bool set_scalars(Executor *executor, const StepScalars *scalars, Error *error) {
+    CudaScalars value = {.learning_rate = scalars->learning_rate,
+                         .gradient_scale = scalars->gradient_scale,
+                         .step = scalars->step,
+                         .seed = scalars->seed,
+                         .position = scalars->position};
+    Call call = {.executor = executor, .stream = executor->step, .error = error};
+    void *arguments[] = {&value, &executor->scalars};
+    return launch_only(&call, "set_scalars", (Grid){1, 1, 1}, 1, 0, arguments);
+}
+
+/* One operation after the other, each between two events. */
+static bool run_profiled(Executor *executor, SectionKind kind, Error *error) {
+    const CudaDriver *driver = &executor->gpu->driver;
+    Section section = executor->program->sections[kind];
+    for (int o = section.first; o < section.first + section.count; o++) {
+        float milliseconds = 0;
+        if (!check(executor, driver->event_record(executor->began, executor->step), error) ||
+            !run_operation(executor, o, error) ||
+            !check(executor, driver->event_record(executor->ended, executor->step), error) ||
+            !check(executor, driver->event_wait(executor->ended), error) ||
+            !check(executor,
+                   driver->event_elapsed(&milliseconds, executor->began, executor->ended), error))
+            return false;
+        executor->profile[o] += 1e-3 * (double)milliseconds;
+    }
+    return true;
+}
+
+static bool report_failure(Executor *executor, Error *error) {
+    *error = executor->failure;
+    return false;
+}
+
+static bool run_section(Executor *executor, SectionKind kind, const StepScalars *scalars,
+                        Error *error) {
+    if (executor->failed) return report_failure(executor, error);
+    if (!executor->graphs[kind]) return true; /* the program has no such section */
+    if (!set_scalars(executor, scalars, error)) return false;
+    if (executor->profile) return run_profiled(executor, kind, error);
+    return check(executor,
+                 executor->gpu->driver.graph_launch(executor->graphs[kind], executor->step), error);
+}
+
+static void upload(Executor *executor, int buffer, int64_t offset, const void *data,
+                   int64_t bytes) {
+    if (executor->failed) return;
+    CUdeviceptr to = place(executor, whole(buffer)) + (CUdeviceptr)offset;
+    bool input = executor->program->buffers[buffer].kind == BUFFER_INPUT &&
+                 bytes <= executor->staging.bytes;
+    executor->failed =
+        !(input ? staging_input(&executor->staging, to, data, bytes, &executor->failure)
+                : staging_upload(&executor->staging, to, data, bytes, &executor->failure));
+}
+
+static bool download(Executor *executor, int buffer, int64_t offset, void *data, int64_t bytes,
+                     Error *error) {
+    if (executor->failed) return report_failure(executor, error);
+    CUdeviceptr from = place(executor, whole(buffer)) + (CUdeviceptr)offset;
+    return staging_download(&executor->staging, from, data, bytes, error);
+}
+
+static void profile(Executor *executor, double *seconds) {
+    executor->profile = seconds;
+}
+
+const Backend backend_cuda = {
+    .name = "cuda",
+    .workspace = cuda_workspace,
+    .describe = cuda_describe,
+    .measure = cuda_measure,
+    .beside = cuda_beside,
+    .open = open_executor,
+    .close = close_executor,
+    .run = run_section,
+    .upload = upload,
+    .download = download,
+    .profile = profile,
+};

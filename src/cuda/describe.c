@@ -1,0 +1,206 @@
+#include "cuda/describe.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/integer.h"
+#include "base/log.h"
+#include "base/machine.h"
+#include "base/random.h"
+#include "cuda/gpu.h"
+#include "cuda/matmul_choice.h"
+#include "cuda/workspace.h"
+
+/* Dense FLOPs of a multiprocessor in a clock: bf16 with fp32 accumulation, and fp32 (NVIDIA's papers on
+ * each architecture). */
+static const struct {
+    int capability;
+    double bf16, fp32;
+} rates[] = {{80, 2048, 128}, {86, 512, 256},  {89, 512, 256},  {90, 4096, 256},
+             {100, 8192, 256}, {120, 512, 256}, {121, 512, 256}};
+
+/* "NVIDIA GeForce RTX 5090" is listed as rtx-5090, "NVIDIA H100 80GB HBM3" as h100. */
+static const char *listed_name(const char *name) {
+    char plain[96] = "";
+    for (size_t i = 0; name[i] && i + 1 < sizeof plain; i++)
+        plain[i] = name[i] == ' ' ? '-' : (char)tolower((unsigned char)name[i]), plain[i + 1] = 0;
+    if (strstr(plain, "gb10")) return "dgx-spark";
+    const char *longest = NULL;
+    for (const char *const *listed = device_names(); *listed; listed++)
+        if (strstr(plain, *listed) && (!longest || strlen(*listed) > strlen(longest)))
+            longest = *listed;
+    return longest;
+}
+
+/* From the clocks and the bus, for a chip that is not listed. */
+static void estimate(Device *device, const Gpu *gpu, Dtype storage) {
+    size_t row = sizeof rates / sizeof *rates - 1;
+    while (row > 0 && rates[row].capability > gpu->capability) row--;
+    double cycles = 1e3 * (double)gpu->clock * (double)gpu->multiprocessors;
+    double single = cycles * rates[row].fp32, matrix = cycles * rates[row].bf16;
+    double bandwidth = 2e3 * (double)gpu->memory_clock * (double)gpu->bus / 8;
+    *device = (Device){.matmul_flops = storage == DTYPE_F32 ? single : matrix,
+                       .efficiency = 0.8,
+                       .vector_flops = single,
+                       .bandwidth = bandwidth > 0 ? 0.9 * bandwidth : 100e9,
+                       .launch = 3e-6};
+}
+
+bool cuda_describe(Device *device, Dtype storage, Error *error) {
+    const Gpu *gpu = gpu_open(error);
+    if (!gpu) return false;
+    const char *listed = listed_name(gpu->name);
+    if (!listed)
+        estimate(device, gpu, storage);
+    else if (!device_find(device, listed, storage, error))
+        return false;
+    snprintf(device->name, sizeof device->name, "%.60s", gpu->name);
+    device->memory = gpu->unified ? memory_available() : gpu->memory;
+    return true;
+}
+
+/* Memory for the measurements, and what times them. */
+typedef struct Bench {
+    const Gpu *gpu;
+    CUdeviceptr memory;
+    int64_t bytes;
+    CUstream stream;
+    CUevent began, ended;
+} Bench;
+
+static bool check(const Bench *bench, CUresult result, Error *error) {
+    return cuda_check(&bench->gpu->driver, result, error, "measuring %s failed", bench->gpu->name);
+}
+
+static bool bench_open(Bench *bench, const Gpu *gpu, int64_t bytes, Error *error) {
+    const CudaDriver *driver = &gpu->driver;
+    *bench = (Bench){.gpu = gpu, .bytes = bytes};
+    return gpu_use(gpu, error) &&
+           check(bench, driver->allocate(&bench->memory, (size_t)bytes), error) &&
+           check(bench, driver->stream_create(&bench->stream, CU_STREAM_NON_BLOCKING), error) &&
+           check(bench, driver->event_create(&bench->began, CU_EVENT_DEFAULT), error) &&
+           check(bench, driver->event_create(&bench->ended, CU_EVENT_DEFAULT), error);
+}
+
+static void bench_close(Bench *bench) {
+    const CudaDriver *driver = &bench->gpu->driver;
+    if (bench->began) driver->event_destroy(bench->began);
+    if (bench->ended) driver->event_destroy(bench->ended);
+    if (bench->stream) driver->stream_destroy(bench->stream);
+    if (bench->memory) driver->release(bench->memory);
+}
+
+static bool elapsed(Bench *bench, double *seconds, Error *error) {
+    float milliseconds = 0;
+    const CudaDriver *driver = &bench->gpu->driver;
+    if (!check(bench, driver->event_record(bench->ended, bench->stream), error) ||
+        !check(bench, driver->event_wait(bench->ended), error) ||
+        !check(bench, driver->event_elapsed(&milliseconds, bench->began, bench->ended), error))
+        return false;
+    *seconds = 1e-3 * (double)milliseconds;
+    return true;
+}
+
+/* Random numbers everywhere: zeros would multiply at a clock that real ones do not reach. */
+static bool fill(Bench *bench, Dtype storage, Error *error) {
+    enum { BLOCK = 1 << 16 };
+    static uint8_t block[BLOCK];
+    for (int i = 0; i < BLOCK / dtype_size(storage); i++) {
+        float value = random_normal(1, 0, (uint64_t)i);
+        bf16 narrow = bf16_from_float(value);
+        if (storage == DTYPE_F32)
+            memcpy(block + 4 * i, &value, 4);
+        else
+            memcpy(block + 2 * i, &narrow, 2);
+    }
+    const CudaDriver *driver = &bench->gpu->driver;
+    int64_t filled = smaller(BLOCK, bench->bytes);
+    bool done = check(bench, driver->copy_in(bench->memory, block, (size_t)filled, bench->stream),
+                      error);
+    for (; done && filled < bench->bytes; filled *= 2)
+        done = check(bench,
+                     driver->copy_within(bench->memory + (CUdeviceptr)filled, bench->memory,
+                                         (size_t)smaller(filled, bench->bytes - filled),
+                                         bench->stream),
+                     error);
+    return done;
+}
+
+/* Bytes read and written in a second by a copy inside the memory. */
+static bool measure_bandwidth(Bench *bench, double *rate, Error *error) {
+    const CudaDriver *driver = &bench->gpu->driver;
+    size_t half = (size_t)bench->bytes / 2;
+    double seconds = 0, best = 1e9;
+    for (int round = 0; round < 3; round++) {
+        if (!check(bench, driver->event_record(bench->began, bench->stream), error) ||
+            !check(bench,
+                   driver->copy_within(bench->memory + half, bench->memory, half, bench->stream),
+                   error) ||
+            !elapsed(bench, &seconds, error))
+            return false;
+        if (seconds > 0 && seconds < best) best = seconds;
+    }
+    if (best < 1e9) *rate = 2.0 * (double)half / best;
+    return true;
+}
+
+/* FLOP/s of a square product of `size`, by the heuristic's algorithm; 0 where there is none. */
+static bool measure_product(Bench *bench, Dtype storage, int64_t size, double *rate, Error *error) {
+    const Gpu *gpu = bench->gpu;
+    int64_t bytes = size * size * dtype_size(storage);
+    CUdeviceptr at = bench->memory;
+    ProductOperands operands = {.out = at,
+                                .a = at + (CUdeviceptr)bytes,
+                                .b = at + (CUdeviceptr)(2 * bytes),
+                                .workspace = at + (CUdeviceptr)(3 * bytes)};
+    double seconds = 0;
+    Product product = {.key = {.M = size,
+                               .N = size,
+                               .K = size,
+                               .transpose_b = true,
+                               .operands = storage,
+                               .out = storage,
+                               .align_a = 256,
+                               .align_b = 256,
+                               .align_out = 256}};
+    const Matmuls matmuls = {.gpu = gpu};
+    bool done = product_open(&matmuls, &product, error);
+    for (int round = 0; done && round < 3; round++) {
+        done = check(bench, gpu->driver.event_record(bench->began, bench->stream), error) &&
+               product_run(&matmuls, &product, NULL, &operands, bench->stream, error) &&
+               elapsed(bench, &seconds, error);
+        double flops = 2 * (double)size * (double)size * (double)size;
+        if (done && seconds > 0 && flops / seconds > *rate) *rate = flops / seconds;
+    }
+    product_close(&matmuls, &product);
+    return done;
+}
+
+/* Larger and larger products, while the memory holds them and they are done in an instant. */
+static bool measure_peak(Bench *bench, Dtype storage, double *peak, Error *error) {
+    enum { LEAST = 128, MOST = 8192 };
+    static const double instant = 0.04;
+    double rate = 0;
+    for (int64_t size = LEAST; size <= MOST; size *= 2) {
+        double started = seconds_now();
+        if (3 * size * size * dtype_size(storage) + CUDA_MATMUL_WORKSPACE > bench->bytes) break;
+        if (!measure_product(bench, storage, size, &rate, error)) return false;
+        if (seconds_now() - started > instant) break;
+    }
+    if (rate > 0) *peak = rate;
+    return true;
+}
+
+bool cuda_measure(Device *device, Dtype storage, int64_t memory, Error *error) {
+    enum { MOST = 512 << 20, LEAST = CUDA_MATMUL_WORKSPACE + (8 << 20) };
+    const Gpu *gpu = gpu_open(error);
+    Bench bench;
+    if (!gpu) return false;
+    int64_t bytes = memory > MOST ? MOST : memory < LEAST ? LEAST : memory;
+    bool done = bench_open(&bench, gpu, bytes, error) && fill(&bench, storage, error) &&
+                measure_bandwidth(&bench, &device->bandwidth, error) &&
+                measure_peak(&bench, storage, &device->matmul_flops, error);
+    bench_close(&bench);
+    return done;
+}

@@ -1,0 +1,75 @@
+#include "cuda/driver.h"
+
+#include <dlfcn.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+typedef struct Symbol {
+    const char *name;
+    void **place;
+} Symbol;
+
+/* Fills the table from the library; the error names the first function that is not there. */
+static bool find_symbols(void *library, const Symbol *symbols, size_t count, const char *remedy,
+                         Error *error) {
+    for (size_t i = 0; i < count; i++)
+        if (!(*symbols[i].place = dlsym(library, symbols[i].name)))
+            return fail(error, "%s has no function %s: %s", remedy, symbols[i].name,
+                        "the driver is older than hearth needs (570, CUDA 12.8); update it");
+    return true;
+}
+
+#define SYMBOL(member, name, declaration) {name, (void **)&table->member},
+
+bool cuda_driver_open(CudaDriver *table, Error *error) {
+    *table = (CudaDriver){.library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL)};
+    if (!table->library)
+        return fail(error, "no NVIDIA driver is installed (libcuda.so.1 was not found)");
+    const Symbol symbols[] = {CUDA_FUNCTIONS(SYMBOL)};
+    if (find_symbols(table->library, symbols, sizeof symbols / sizeof *symbols, "libcuda.so.1",
+                     error))
+        return true;
+    cuda_driver_close(table);
+    return false;
+}
+
+void cuda_driver_close(CudaDriver *table) {
+    if (table->library) dlclose(table->library);
+    *table = (CudaDriver){0};
+}
+
+bool cublaslt_open(CublasLt *table, Error *error) {
+    static const char *const names[] = {"libcublasLt.so.13", "libcublasLt.so.12"};
+    *table = (CublasLt){0};
+    for (size_t i = 0; i < sizeof names / sizeof *names && !table->library; i++)
+        table->library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+    if (!table->library)
+        return fail(error,
+                    "cuBLASLt, which multiplies matrices, was not found (libcublasLt.so.13 or .12): "
+                    "install it (NVIDIA's package libcublas) or put its folder into "
+                    "LD_LIBRARY_PATH");
+    const Symbol symbols[] = {CUBLASLT_FUNCTIONS(SYMBOL)};
+    if (find_symbols(table->library, symbols, sizeof symbols / sizeof *symbols, "libcublasLt",
+                     error))
+        return true;
+    cublaslt_close(table);
+    return false;
+}
+
+void cublaslt_close(CublasLt *table) {
+    if (table->library) dlclose(table->library);
+    *table = (CublasLt){0};
+}
+
+bool cuda_check(const CudaDriver *driver, CUresult result, Error *error, const char *format, ...) {
+    if (result == CUDA_SUCCESS) return true;
+    char what[256];
+    const char *name = NULL, *text = NULL;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(what, sizeof what, format, arguments);
+    va_end(arguments);
+    driver->error_name(result, &name);
+    driver->error_string(result, &text);
+    return fail(error, "%s: %s (%s)", what, text ? text : "unknown error", name ? name : "?");
+}

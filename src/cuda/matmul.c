@@ -1,0 +1,149 @@
+#include "cuda/matmul.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "cuda/matmul_choice.h"
+
+static cudaDataType_t type_of(Dtype dtype) {
+    return dtype == DTYPE_F32 ? CUDA_R_32F : CUDA_R_16BF;
+}
+
+static bool check(cublasStatus_t status, const Matmuls *matmuls, const ProductKey *key,
+                  Error *error) {
+    if (status == CUBLAS_STATUS_SUCCESS) return true;
+    char text[PRODUCT_TEXT];
+    product_text(key, text);
+    return fail(error, "cuBLASLt cannot multiply %s on %s: %s", text, matmuls->gpu->name,
+                matmuls->gpu->cublaslt.status_string(status));
+}
+
+void product_close(const Matmuls *matmuls, Product *product) {
+    const CublasLt *lt = &matmuls->gpu->cublaslt;
+    if (product->desc) lt->desc_destroy(product->desc);
+    if (product->a) lt->layout_destroy(product->a);
+    if (product->b) lt->layout_destroy(product->b);
+    if (product->out) lt->layout_destroy(product->out);
+}
+
+/* cuBLASLt is column-major, where row-major matrices appear transposed: it computes out' = B' A', with our
+ * B as its first operand and no copy of anything. */
+bool product_open(const Matmuls *matmuls, Product *product, Error *error) {
+    const CublasLt *lt = &matmuls->gpu->cublaslt;
+    const ProductKey *key = &product->key;
+    cublasOperation_t first = key->transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
+                      second = key->transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
+    uint64_t M = (uint64_t)key->M, N = (uint64_t)key->N, K = (uint64_t)key->K;
+    cudaDataType_t operands = type_of(key->operands);
+    uint64_t b_rows = key->transpose_b ? K : N, a_rows = key->transpose_a ? M : K;
+    return check(lt->desc_create(&product->desc, CUBLAS_COMPUTE_32F, CUDA_R_32F), matmuls, key,
+                 error) &&
+           check(lt->desc_set(product->desc, CUBLASLT_MATMUL_DESC_TRANSA, &first, sizeof first),
+                 matmuls, key, error) &&
+           check(lt->desc_set(product->desc, CUBLASLT_MATMUL_DESC_TRANSB, &second, sizeof second),
+                 matmuls, key, error) &&
+           check(lt->layout_create(&product->b, operands, b_rows, key->transpose_b ? N : K,
+                                   (int64_t)b_rows),
+                 matmuls, key, error) &&
+           check(lt->layout_create(&product->a, operands, a_rows, key->transpose_a ? K : M,
+                                   (int64_t)a_rows),
+                 matmuls, key, error) &&
+           check(lt->layout_create(&product->out, type_of(key->out), N, M, key->N), matmuls, key,
+                 error);
+}
+
+/* The largest power of two up to 256 that divides the operand's place in the arena. */
+static int alignment_of(const Program *program, Operand operand) {
+    const Buffer *buffer = &program->buffers[operand.buffer];
+    int64_t place = buffer->offset + operand.offset * dtype_size(buffer->dtype);
+    int alignment = 256;
+    while (place % alignment) alignment /= 2;
+    return alignment;
+}
+
+static ProductKey key_of(const Program *program, const Operation *operation) {
+    const MatmulShape *shape = &operation->matmul;
+    Operand out = operation->outputs[0], addend = operation->inputs[2];
+    int align_out = alignment_of(program, out);
+    if (addend.buffer >= 0 && alignment_of(program, addend) < align_out)
+        align_out = alignment_of(program, addend);
+    return (ProductKey){.M = shape->M,
+                        .N = shape->N,
+                        .K = shape->K,
+                        .transpose_a = shape->transpose_a,
+                        .transpose_b = shape->transpose_b,
+                        .adds = addend.buffer >= 0,
+                        .operands = program->buffers[operation->inputs[0].buffer].dtype,
+                        .out = program->buffers[out.buffer].dtype,
+                        .align_a = alignment_of(program, operation->inputs[0]),
+                        .align_b = alignment_of(program, operation->inputs[1]),
+                        .align_out = align_out};
+}
+
+static bool same_key(const ProductKey *x, const ProductKey *y) {
+    return x->M == y->M && x->N == y->N && x->K == y->K && x->transpose_a == y->transpose_a &&
+           x->transpose_b == y->transpose_b && x->adds == y->adds && x->operands == y->operands &&
+           x->out == y->out && x->align_a == y->align_a && x->align_b == y->align_b &&
+           x->align_out == y->align_out;
+}
+
+/* The index of an operation's product, added if it is new; -1 when it cannot be had. */
+static int add_product(Matmuls *matmuls, const Program *program, const Operation *operation,
+                       Error *error) {
+    ProductKey key = key_of(program, operation);
+    for (size_t i = 0; i < matmuls->count; i++)
+        if (same_key(&matmuls->products[i].key, &key)) return (int)i;
+    Product *product = &matmuls->products[matmuls->count++];
+    *product = (Product){.key = key};
+    return product_open(matmuls, product, error) ? (int)matmuls->count - 1 : -1;
+}
+
+bool matmuls_open(Matmuls *matmuls, const Gpu *gpu, const Program *program, CUstream stream,
+                  PlaceOperand place, void *context, Error *error) {
+    *matmuls = (Matmuls){.gpu = gpu};
+    size_t operations = (size_t)program->operation_count;
+    matmuls->products = allocate(operations, sizeof *matmuls->products, error);
+    matmuls->of_operation = allocate(operations, sizeof *matmuls->of_operation, error);
+    Choice choice = {.matmuls = matmuls, .stream = stream, .place = place, .context = context};
+    bool done = matmuls->products && matmuls->of_operation && choice_begin(&choice, error);
+    for (size_t o = 0; done && o < operations; o++) {
+        const Operation *operation = &program->operations[o];
+        matmuls->of_operation[o] = -1;
+        if (operation->kind != OP_MATMUL) continue;
+        size_t before = matmuls->count;
+        int index = matmuls->of_operation[o] = add_product(matmuls, program, operation, error);
+        done = index >= 0 && (matmuls->count == before ||
+                              choice_make(&choice, &matmuls->products[index], operation, error));
+    }
+    choice_end(&choice, done);
+    return done;
+}
+
+void matmuls_close(Matmuls *matmuls) {
+    for (size_t i = 0; i < matmuls->count; i++) product_close(matmuls, &matmuls->products[i]);
+    free(matmuls->products);
+    free(matmuls->of_operation);
+    *matmuls = (Matmuls){0};
+}
+
+bool product_run(const Matmuls *matmuls, const Product *product,
+                 const cublasLtMatmulAlgo_t *algorithm, const ProductOperands *operands,
+                 CUstream stream, Error *error) {
+    static const float one = 1, zero = 0;
+    const CublasLt *lt = &matmuls->gpu->cublaslt;
+    CUdeviceptr addend = product->key.adds ? operands->addend : operands->out;
+    return check(lt->matmul(matmuls->gpu->cublaslt_handle, product->desc, &one,
+                            (const void *)operands->b, product->b, (const void *)operands->a,
+                            product->a, product->key.adds ? &one : &zero, (const void *)addend,
+                            product->out, (void *)operands->out, product->out, algorithm,
+                            (void *)operands->workspace, CUDA_MATMUL_WORKSPACE, stream),
+                 matmuls, &product->key, error);
+}
+
+bool matmul_run(const Matmuls *matmuls, int index, CUdeviceptr out, CUdeviceptr a, CUdeviceptr b,
+                CUdeviceptr addend, CUdeviceptr workspace, CUstream stream, Error *error) {
+    const Product *product = &matmuls->products[matmuls->of_operation[index]];
+    ProductOperands operands = {out, a, b, addend, workspace};
+    return product_run(matmuls, product, &product->algorithms[0], &operands, stream, error);
+}
