@@ -24,6 +24,7 @@ struct Kernel {
     std::vector<unsigned> parameter_sizes;      /* bytes */
     unsigned threads;                           /* most threads its blocks may have */
     std::function<void(void **parameters)> run; /* what each thread does */
+    size_t static_shared_bytes = 0;             /* memory run() wants at static_shared() */
 };
 
 /* Every kernel linked in. A reference into it stays valid until the next is added. */
@@ -69,7 +70,8 @@ dim3 grid_size();
 unsigned thread_number(); /* in its block */
 unsigned lane();          /* in its warp */
 
-unsigned char *dynamic_shared(); /* of the block, aligned to 128 bytes */
+unsigned char *static_shared();  /* of the block, followed by the dynamic one; both aligned to */
+unsigned char *dynamic_shared(); /* 128 bytes */
 size_t dynamic_shared_bytes();
 
 /* __syncthreads(). */
