@@ -18,8 +18,9 @@ static CUdeviceptr place(void *context, Operand operand) {
     const Executor *executor = context;
     if (operand.buffer < 0) return 0;
     const Buffer *buffer = &executor->program->buffers[operand.buffer];
-    return executor->arena +
-           (CUdeviceptr)(buffer->offset + operand.offset * dtype_size(buffer->dtype));
+    CUdeviceptr arena =
+        buffer->space == SPACE_HOST ? (CUdeviceptr)executor->host_arena : executor->arena;
+    return arena + (CUdeviceptr)(buffer->offset + operand.offset * dtype_size(buffer->dtype));
 }
 
 static bool check(const Executor *executor, CUresult result, Error *error) {
@@ -92,6 +93,10 @@ static void close_executor(Executor *executor) {
         if (executor->graphs[s]) driver->graph_exec_destroy(executor->graphs[s]);
     matmuls_close(&executor->matmuls);
     staging_close(&executor->staging);
+    for (int i = 0; i < COPIES_AT_ONCE; i++)
+        if (executor->copied[i]) driver->event_destroy(executor->copied[i]);
+    if (executor->copies) driver->stream_destroy(executor->copies);
+    if (executor->host_arena) driver->release_host(executor->host_arena);
     if (executor->began) driver->event_destroy(executor->began);
     if (executor->ended) driver->event_destroy(executor->ended);
     if (executor->step) driver->stream_destroy(executor->step);
@@ -100,10 +105,32 @@ static void close_executor(Executor *executor) {
     free(executor);
 }
 
+/* Host memory that the copies of offload go to and come from. */
+static bool allocate_host(Executor *executor, Error *error) {
+    const CudaDriver *driver = &executor->gpu->driver;
+    int64_t bytes = executor->program->host_bytes;
+    void *arena = NULL;
+    char needed[32];
+    if (!bytes) return true;
+    if (!cuda_check(driver, driver->allocate_host(&arena, (size_t)bytes, 0), error,
+                    "%s of pinned host memory cannot be had for offload (see 'ulimit -l', or give "
+                    "--offload none)",
+                    format_bytes(needed, bytes)))
+        return false;
+    executor->host_arena = memset(arena, 0, (size_t)bytes);
+    bool done = check(executor, driver->stream_create(&executor->copies, CU_STREAM_NON_BLOCKING),
+                      error);
+    for (int i = 0; done && i < COPIES_AT_ONCE; i++)
+        done = check(executor, driver->event_create(&executor->copied[i], CU_EVENT_DISABLE_TIMING),
+                     error);
+    return done;
+}
+
 static bool allocate_all(Executor *executor, Error *error) {
     const Program *program = executor->program;
     const CudaDriver *driver = &executor->gpu->driver;
-    if (!allocate_device(executor, &executor->arena, program->arena_bytes, error) ||
+    if (!allocate_host(executor, error) ||
+        !allocate_device(executor, &executor->arena, program->arena_bytes, error) ||
         !allocate_device(executor, &executor->beside, beside_device_bytes(program), error) ||
         !check(executor, driver->stream_create(&executor->step, CU_STREAM_NON_BLOCKING), error) ||
         !check(executor, driver->event_create(&executor->began, CU_EVENT_DEFAULT), error) ||
@@ -188,12 +215,21 @@ static bool run_section(Executor *executor, SectionKind kind, const StepScalars 
                  executor->gpu->driver.graph_launch(executor->graphs[kind], executor->step), error);
 }
 
+static bool wait(Executor *executor, Error *error) {
+    return check(executor, executor->gpu->driver.stream_wait(executor->step), error);
+}
+
 static void upload(Executor *executor, int buffer, int64_t offset, const void *data,
                    int64_t bytes) {
     if (executor->failed) return;
+    const Buffer *target = &executor->program->buffers[buffer];
     CUdeviceptr to = place(executor, whole(buffer)) + (CUdeviceptr)offset;
-    bool input = executor->program->buffers[buffer].kind == BUFFER_INPUT &&
-                 bytes <= executor->staging.bytes;
+    if (target->space == SPACE_HOST) {
+        executor->failed = !wait(executor, &executor->failure);
+        if (!executor->failed) memcpy((void *)to, data, (size_t)bytes);
+        return;
+    }
+    bool input = target->kind == BUFFER_INPUT && bytes <= executor->staging.bytes;
     executor->failed =
         !(input ? staging_input(&executor->staging, to, data, bytes, &executor->failure)
                 : staging_upload(&executor->staging, to, data, bytes, &executor->failure));
@@ -203,6 +239,11 @@ static bool download(Executor *executor, int buffer, int64_t offset, void *data,
                      Error *error) {
     if (executor->failed) return report_failure(executor, error);
     CUdeviceptr from = place(executor, whole(buffer)) + (CUdeviceptr)offset;
+    if (executor->program->buffers[buffer].space == SPACE_HOST) {
+        if (!wait(executor, error)) return false;
+        memcpy(data, (const void *)from, (size_t)bytes);
+        return true;
+    }
     return staging_download(&executor->staging, from, data, bytes, error);
 }
 

@@ -12,6 +12,9 @@ struct Executor {
     const Gpu *gpu;
     CUstream step; /* operations run here, in their order */
     CUdeviceptr arena, beside, scalars;
+    uint8_t *host_arena; /* pinned; NULL: nothing is offloaded */
+    CUstream copies;     /* offload's, beside the step */
+    CUevent copied[COPIES_AT_ONCE];
     Staging staging;
     Matmuls matmuls;
     CUgraphExec graphs[SECTIONS]; /* of the sections that the program has */
@@ -57,5 +60,7 @@ bool launch_attention_decode(Call *call);
 bool launch_gradient_norm(Call *call);
 bool launch_adamw(Call *call);
 bool launch_matmul(Call *call);
+bool launch_copy_start(Call *call);
+bool launch_copy_wait(Call *call);
 
 #endif
