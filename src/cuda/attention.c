@@ -1,4 +1,6 @@
 /* Queues attention. In bf16 its kernels exist for tiles 64 and 128 columns wide, which D is padded to. */
+#include "base/integer.h"
+#include "cuda/attention_backward.h"
 #include "cuda/attention_forward.h"
 #include "cuda/executor.h"
 
@@ -43,9 +45,27 @@ bool launch_attention_backward(Call *call) {
     int T = (int)shape->T, H = (int)shape->H, KV = (int)shape->KV, D = (int)shape->D;
     int window = kernel_window(shape);
     float scale = shape->scale;
-    void *arguments[] = {&call->out[0], &call->in[0], &call->in[1], &call->in[2],
-                         &call->in[3],  &call->in[4], &T,           &H,
-                         &KV,           &D,           &window,      &scale};
-    return launch(call, "attention_backward_queries", (Grid){T, H, shape->B}, WARP, 0, arguments) &&
-           launch(call, "attention_backward_keys", (Grid){T, KV, shape->B}, WARP, 0, arguments);
+    if (call->storage == DTYPE_F32) {
+        void *arguments[] = {&call->out[0], &call->in[0], &call->in[1], &call->in[2],
+                             &call->in[3],  &call->in[4], &T,           &H,
+                             &KV,           &D,           &window,      &scale};
+        return launch(call, "attention_backward_queries", (Grid){T, H, shape->B}, WARP, 0,
+                      arguments) &&
+               launch(call, "attention_backward_keys", (Grid){T, KV, shape->B}, WARP, 0, arguments);
+    }
+    const bool narrow = D <= 64;
+    const int padded = narrow ? 64 : 128;
+    const int64_t shared = BACKWARD_SHARED(padded), tiles = divide_up(T, padded);
+    const unsigned threads = BACKWARD_THREADS((unsigned)padded);
+    void *delta[] = {&call->workspace, &call->in[0], &call->in[1], &call->in[2], &T, &H, &D};
+    void *gradients[] = {
+        &call->out[0], &call->in[0], &call->in[3], &call->workspace, &call->in[4], &T, &H, &KV, &D,
+        &window,       &scale};
+    return launch(call, "attention_backward_delta",
+                  (Grid){shape->B * H, BACKWARD_ALIGNED(T) / BACKWARD_DELTA_QUERIES, 1},
+                  BACKWARD_DELTA_THREADS, 0, delta) &&
+           launch(call, narrow ? "attention_backward_keys_64" : "attention_backward_keys_128",
+                  (Grid){shape->B * KV, tiles, 1}, threads, shared, gradients) &&
+           launch(call, narrow ? "attention_backward_queries_64" : "attention_backward_queries_128",
+                  (Grid){shape->B * H, tiles, 1}, threads, shared, gradients);
 }
