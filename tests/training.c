@@ -23,6 +23,7 @@ void training_open(Training *training, const ModelConfig *config,
     adamw_write_update(program, &settings->adamw);
     assert_done(program_finish(program, &error), error);
     assert_done(recompute_apply(program, settings->recompute, &error), error);
+    assert_done(offload_apply(program, settings->offload, &error), error);
     assert_done(layout_program(program, training->backend, &error), error);
     training->executor = training->backend->open(program, &error);
     assert_done(training->executor, error);

@@ -6,6 +6,7 @@
 #include "cpu/backend.h"
 #include "model/model.h"
 #include "optim/optimizer.h"
+#include "step/offload.h"
 #include "step/recompute.h"
 
 typedef struct Training {
@@ -22,6 +23,7 @@ typedef struct TrainingSettings {
     int64_t micro_batch, batch_tokens, logit_chunk;
     bool document_mask;
     RecomputeLevel recompute;
+    Offload offload;
     AdamwSettings adamw;
 } TrainingSettings;
 

@@ -40,9 +40,11 @@ static void print_json(const StepPlan *plan, const TrainSettings *settings) {
     json_object_set_new(json, "tokens", json_integer((json_int_t)tokens));
     json_object_set_new(json, "micro_batch", json_integer(choice->micro_batch));
     json_object_set_new(json, "recompute", json_string(recompute_name(choice->recompute)));
+    json_object_set_new(json, "offload", json_string(offload_name(choice->offload)));
     json_object_set_new(json, "logit_chunk", json_integer(choice->logit_chunk));
     json_object_set_new(json, "optimizer_state", json_string(state_format_name(choice->state)));
     json_object_set_new(json, "peak_bytes", json_integer(step_plan_peak(plan)));
+    json_object_set_new(json, "host_bytes", json_integer(plan->program.host_bytes));
     json_t *memory = json_object();
     for (int kind = 0; kind < BUFFER_KINDS; kind++)
         json_object_set_new(memory, buffer_kind_name((BufferKind)kind),
@@ -63,13 +65,9 @@ static void print_time(const StepPlan *plan, const TrainSettings *settings) {
     double seconds[OPERATION_KINDS] = {0};
     const Program *program = &plan->program;
     double micro_batches = (double)settings_rows(settings) / (double)program->B;
-    for (int s = SECTION_MICRO_BATCH; s <= SECTION_UPDATE; s++) {
-        Section section = program->sections[s];
-        for (int o = section.first; o < section.first + section.count; o++)
-            seconds[program->operations[o].kind] +=
-                (s == SECTION_MICRO_BATCH ? micro_batches : 1) *
-                operation_seconds(program, &program->operations[o], &plan->device);
-    }
+    section_seconds(program, SECTION_MICRO_BATCH, &plan->device, seconds);
+    for (int kind = 0; kind < OPERATION_KINDS; kind++) seconds[kind] *= micro_batches;
+    section_seconds(program, SECTION_UPDATE, &plan->device, seconds);
     printf("predicted time of a step:\n");
     for (int kind = 0; kind < OPERATION_KINDS; kind++) {
         char text[32];

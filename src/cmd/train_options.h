@@ -20,7 +20,7 @@ typedef struct TrainOptions {
     int64_t steps, tokens;
     double tokens_per_param, flops;
     int64_t batch_tokens, micro_batch, logit_chunk, memory;
-    const char *precision, *recompute, *optimizer_state, *device;
+    const char *precision, *recompute, *offload, *optimizer_state, *device;
     int64_t seed, threads;
 
     const char *schedule;

@@ -137,11 +137,16 @@ static uint8_t *map_arena(int64_t bytes, Error *error) {
     return arena;
 }
 
+static int64_t arena_bytes(const Program *program, MemorySpace space) {
+    return space == SPACE_DEVICE ? program->arena_bytes : program->host_bytes;
+}
+
 static void close_executor(Executor *executor) {
     if (!executor) return;
-    if (executor->arena)
-        munmap(executor->arena,
-               executor->program->arena_bytes > 0 ? (size_t)executor->program->arena_bytes : 1);
+    for (MemorySpace space = SPACE_DEVICE; space < SPACES; space++) {
+        int64_t bytes = arena_bytes(executor->program, space);
+        if (executor->arenas[space]) munmap(executor->arenas[space], bytes > 0 ? (size_t)bytes : 1);
+    }
     free(executor);
 }
 
@@ -150,8 +155,10 @@ static Executor *open_executor(const Program *program, Error *error) {
     if (!executor) return NULL;
     executor->program = program;
     executor->kernels = cpu_kernels(program->storage, error);
-    if (executor->kernels && (executor->arena = map_arena(program->arena_bytes, error)))
-        return executor;
+    bool done = executor->kernels != NULL;
+    for (MemorySpace space = SPACE_DEVICE; done && space < SPACES; space++)
+        done = (executor->arenas[space] = map_arena(arena_bytes(program, space), error)) != NULL;
+    if (done) return executor;
     close_executor(executor);
     return NULL;
 }

@@ -8,15 +8,16 @@
 struct Executor {
     const Program *program;
     const CpuKernels *kernels;
-    uint8_t *arena;
-    double *profile; /* seconds by operation, or NULL */
+    uint8_t *arenas[SPACES]; /* that of the host only separates what is offloaded */
+    double *profile;         /* seconds by operation, or NULL */
 };
 
 /* The address of an operand; NULL for none. */
 static inline void *operand_address(const Executor *executor, Operand operand) {
     if (operand.buffer < 0) return NULL;
     const Buffer *buffer = &executor->program->buffers[operand.buffer];
-    return executor->arena + buffer->offset + operand.offset * dtype_size(buffer->dtype);
+    return executor->arenas[buffer->space] + buffer->offset +
+           operand.offset * dtype_size(buffer->dtype);
 }
 
 /* Runs operation number `index`. */

@@ -12,7 +12,7 @@ typedef struct Call {
     void *out[OPERATION_OUTPUTS];
     void *in[OPERATION_INPUTS];
     void *workspace;
-    bool out_f32; /* the first output is fp32 */
+    Dtype out_dtype; /* of the first output */
 } Call;
 
 static void embedding_forward(Call *call) {
@@ -43,7 +43,7 @@ static void matmul(Call *call) {
                                        call->operation->matmul);
     else
         call->kernels->matmul(call->out[0], call->in[0], call->in[1], call->in[2], call->workspace,
-                              call->operation->matmul, call->out_f32);
+                              call->operation->matmul, call->out_dtype == DTYPE_F32);
 }
 
 static void rope(Call *call) {
@@ -131,6 +131,16 @@ static void adamw(Call *call) {
     call->kernels->adamw(&arguments);
 }
 
+/* There is nothing to run it beside. */
+static void copy_start(Call *call) {
+    memcpy(call->out[0], call->in[0],
+           (size_t)(call->operation->copy.n * dtype_size(call->out_dtype)));
+}
+
+static void copy_wait(Call *call) {
+    (void)call;
+}
+
 static void (*const runners[OPERATION_KINDS])(Call *call) = {
     [OP_EMBEDDING_FORWARD] = embedding_forward,
     [OP_EMBEDDING_BACKWARD] = embedding_backward,
@@ -148,6 +158,8 @@ static void (*const runners[OPERATION_KINDS])(Call *call) = {
     [OP_LOSS_SUM] = loss_sum,
     [OP_GRADIENT_NORM] = gradient_norm,
     [OP_ADAMW] = adamw,
+    [OP_COPY_START] = copy_start,
+    [OP_COPY_WAIT] = copy_wait,
 };
 
 void run_operation(Executor *executor, int index, const StepScalars *scalars) {
@@ -157,7 +169,7 @@ void run_operation(Executor *executor, int index, const StepScalars *scalars) {
                  .operation = operation,
                  .scalars = scalars,
                  .workspace = operand_address(executor, operation->workspace),
-                 .out_f32 = program->buffers[operation->outputs[0].buffer].dtype == DTYPE_F32};
+                 .out_dtype = program->buffers[operation->outputs[0].buffer].dtype};
     for (int i = 0; i < OPERATION_OUTPUTS; i++)
         call.out[i] = operand_address(executor, operation->outputs[i]);
     for (int i = 0; i < OPERATION_INPUTS; i++)

@@ -82,6 +82,10 @@ static double operation_elements(const Operation *operation) {
         return (double)operation->cross_entropy.N * (double)operation->cross_entropy.V;
     case OP_ADAMW:
         return (double)operation->adamw.n;
+    case OP_COPY_START:
+        return (double)operation->copy.n;
+    case OP_COPY_WAIT:
+        return 0;
     default:
         return (double)operation->elements.n;
     }
@@ -139,10 +143,43 @@ Cost section_cost(const Program *program, SectionKind section) {
     return sum;
 }
 
-double section_seconds(const Program *program, SectionKind section, const Device *device) {
-    double sum = 0;
+/* Two clocks: when the step's own work gets done, and when the copies do that were queued so far. */
+typedef struct Clocks {
+    double step, copies;
+    double done[COPIES_AT_ONCE]; /* when the last copy of that id is */
+} Clocks;
+
+static void queue_copy(Clocks *clocks, const Program *program, const Operation *operation,
+                       const Device *device) {
+    const Buffer *from = &program->buffers[operation->inputs[0].buffer];
+    double bytes = (double)(operation->copy.n * dtype_size(from->dtype));
+    clocks->step += device->launch;
+    if (clocks->copies < clocks->step) clocks->copies = clocks->step;
+    clocks->copies += bytes / device->host_bandwidth;
+    clocks->done[operation->copy.id] = clocks->copies;
+}
+
+static void advance(Clocks *clocks, const Program *program, const Operation *operation,
+                    const Device *device) {
+    if (operation->kind == OP_COPY_START && device->host_bandwidth > 0) {
+        queue_copy(clocks, program, operation, device);
+    } else if (operation->kind == OP_COPY_WAIT) {
+        double done = clocks->done[operation->copy.id];
+        if (clocks->step < done) clocks->step = done;
+    } else { /* in one memory a copy is work like any other */
+        clocks->step += operation_seconds(program, operation, device);
+    }
+}
+
+double section_seconds(const Program *program, SectionKind section, const Device *device,
+                       double *by_kind) {
+    Clocks clocks = {0};
     const Section *range = &program->sections[section];
-    for (int o = range->first; o < range->first + range->count; o++)
-        sum += operation_seconds(program, &program->operations[o], device);
-    return sum;
+    for (int o = range->first; o < range->first + range->count; o++) {
+        const Operation *operation = &program->operations[o];
+        double before = clocks.step;
+        advance(&clocks, program, operation, device);
+        if (by_kind) by_kind[operation->kind] += clocks.step - before;
+    }
+    return clocks.step;
 }

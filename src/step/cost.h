@@ -15,9 +15,14 @@ typedef struct Cost {
 Cost operation_cost(const Program *program, const Operation *operation);
 double operation_seconds(const Program *program, const Operation *operation, const Device *device);
 
-/* Sums over a section. */
+/* Sum over a section. */
 Cost section_cost(const Program *program, SectionKind section);
-double section_seconds(const Program *program, SectionKind section, const Device *device);
+
+/* What a section takes. Copies to and from host memory run beside it, one after the other; where the step
+ * waits for one, what is left of it counts. by_kind [OPERATION_KINDS], unless NULL, gets the kinds' parts
+ * added. */
+double section_seconds(const Program *program, SectionKind section, const Device *device,
+                       double *by_kind);
 
 /* Pairs of a query and a key that it sees in one row of T with a window: causal, exact. */
 double attention_pairs(int64_t T, int64_t window);

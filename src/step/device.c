@@ -3,15 +3,16 @@
 #include <stdio.h>
 #include <strings.h>
 
-/* Vendor figures: dense bf16 TFLOP/s with fp32 accumulation, fp32 TFLOP/s, GB/s, GB. */
+/* Vendor figures: dense bf16 TFLOP/s with fp32 accumulation, fp32 TFLOP/s, GB/s, GB; and the GB/s of
+ * copies that the bus gives in practice (PCIe 5 or 4 with 16 lanes; 0: one memory for all). */
 static const struct {
     const char *name;
-    double bf16, fp32, bandwidth, memory;
+    double bf16, fp32, bandwidth, memory, host_bandwidth;
 } devices[] = {
-    {"rtx-5090", 209.5, 104.8, 1792, 32}, {"rtx-5080", 112.6, 56.3, 960, 16},
-    {"rtx-5070-ti", 87.9, 43.9, 896, 16}, {"rtx-4090", 165.2, 82.6, 1008, 24},
-    {"rtx-3090", 71, 35.6, 936, 24},      {"dgx-spark", 119, 31, 273, 119},
-    {"h100", 989, 67, 3350, 80},          {"h200", 989, 67, 4800, 141},
+    {"rtx-5090", 209.5, 104.8, 1792, 32, 50}, {"rtx-5080", 112.6, 56.3, 960, 16, 50},
+    {"rtx-5070-ti", 87.9, 43.9, 896, 16, 50}, {"rtx-4090", 165.2, 82.6, 1008, 24, 22},
+    {"rtx-3090", 71, 35.6, 936, 24, 22},      {"dgx-spark", 119, 31, 273, 119, 0},
+    {"h100", 989, 67, 3350, 80, 50},          {"h200", 989, 67, 4800, 141, 50},
 };
 enum { DEVICES = sizeof devices / sizeof *devices };
 
@@ -32,6 +33,7 @@ bool device_find(Device *device, const char *name, Dtype storage, Error *error) 
                            .efficiency = 0.8,
                            .vector_flops = 1e12 * devices[i].fp32,
                            .bandwidth = 0.9e9 * devices[i].bandwidth,
+                           .host_bandwidth = 1e9 * devices[i].host_bandwidth,
                            .launch = 3e-6,
                            .memory = (int64_t)(devices[i].memory * 0x1p30)};
         snprintf(device->name, sizeof device->name, "%s", devices[i].name);

@@ -11,10 +11,12 @@ typedef struct Device {
     double efficiency;   /* share of that peak that large matmuls reach */
     double vector_flops; /* fp32 arithmetic outside matrix units, FLOP/s */
     double bandwidth;    /* of main memory, bytes/s */
-    double host_bandwidth; /* of copies to and from the host's memory, bytes/s; 0: it is one memory */
-    double packing;      /* tokens whose share of a matmul costs as much as preparing its weight */
-    double launch;       /* fixed seconds an operation costs */
-    int64_t memory;      /* bytes */
+    double
+        host_bandwidth; /* of copies to and from the host's memory, bytes/s; 0: it is one memory */
+    double host_bandwidth; /* of copies to and from host memory, bytes/s; 0: it is one memory */
+    double packing; /* tokens whose share of a matmul costs as much as preparing its weight */
+    double launch;  /* fixed seconds an operation costs */
+    int64_t memory; /* bytes */
 } Device;
 
 /* The device of that name ("rtx-5090", "h200", …) for a storage type; an unknown name gets the list of

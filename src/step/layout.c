@@ -1,4 +1,4 @@
-/* Lifetimes and offsets. The operations of all sections stand on one time line, so sections overlay each
+/* Lifetimes and offsets, for each memory space by itself. The operations of all sections stand on one time line, so sections overlay each
  * other as activations do: evaluation uses the memory of the backward pass. */
 #include <stdlib.h>
 #include <string.h>
@@ -111,14 +111,15 @@ static void place(Placed *placed, int count, Placed item) {
     placed[position] = item;
 }
 
-static int64_t place_persistent(Program *program) {
+static int64_t place_persistent(Program *program, MemorySpace space) {
     int64_t offset = 0;
     for (int b = 0; b < program->buffer_count; b++) {
         Buffer *buffer = &program->buffers[b];
-        if (!buffer_is_persistent(buffer)) continue;
+        if (!buffer_is_persistent(buffer) || buffer->space != space) continue;
         buffer->offset = offset;
         offset += aligned(buffer_bytes(buffer));
-        program->kind_bytes[buffer->kind] += aligned(buffer_bytes(buffer));
+        if (space == SPACE_DEVICE)
+            program->kind_bytes[buffer->kind] += aligned(buffer_bytes(buffer));
     }
     return offset;
 }
@@ -141,12 +142,15 @@ static void share_peak(Program *program, const Placed *placed, int count, int64_
     if (count) program->kind_bytes[BUFFER_WORKSPACE] += extent - most;
 }
 
-static int64_t place_transient(Program *program, const int *leader, Placed *items, Placed *placed,
-                               int64_t base) {
+/* Returns where the space's arena ends. */
+static int64_t place_transient(Program *program, MemorySpace space, const int *leader,
+                               Placed *items, int64_t base) {
     int count = 0;
+    Placed *placed = items + program->buffer_count;
     for (int b = 0; b < program->buffer_count; b++) {
         const Buffer *buffer = &program->buffers[b];
-        if (buffer_is_persistent(buffer) || leader[b] != b || buffer->first_use < 0) continue;
+        if (buffer_is_persistent(buffer) || buffer->space != space) continue;
+        if (leader[b] != b || buffer->first_use < 0) continue;
         items[count++] = (Placed){.end = aligned(buffer_bytes(buffer)),
                                   .first = buffer->first_use,
                                   .last = buffer->last_use,
@@ -161,8 +165,8 @@ static int64_t place_transient(Program *program, const int *leader, Placed *item
     }
     for (int b = 0; b < program->buffer_count; b++)
         program->buffers[b].offset = program->buffers[leader[b]].offset;
-    share_peak(program, placed, count, extent);
-    return extent;
+    if (space == SPACE_DEVICE) share_peak(program, placed, count, extent);
+    return base + extent;
 }
 
 int64_t program_live_bytes(Program *program, Error *error) {
@@ -175,6 +179,7 @@ int64_t program_live_bytes(Program *program, Error *error) {
         join_in_place(program, leader);
         for (int b = 0; b < program->buffer_count; b++) {
             const Buffer *buffer = &program->buffers[b];
+            if (buffer->space != SPACE_DEVICE) continue;
             if (buffer_is_persistent(buffer)) persistent += buffer_bytes(buffer);
             if (buffer_is_persistent(buffer) || leader[b] != b || buffer->first_use < 0) continue;
             change[buffer->first_use] += buffer_bytes(buffer);
@@ -197,12 +202,13 @@ bool layout_program(Program *program, const Backend *backend, Error *error) {
     int *leader = allocate(count, sizeof *leader, error);
     Placed *items = leader ? allocate(count, 2 * sizeof *items, error) : NULL;
     if (items) {
+        int64_t *const ends[SPACES] = {&program->arena_bytes, &program->host_bytes};
         find_lifetimes(program);
         join_in_place(program, leader);
         memset(program->kind_bytes, 0, sizeof program->kind_bytes);
-        int64_t persistent = place_persistent(program);
-        program->arena_bytes =
-            persistent + place_transient(program, leader, items, items + count, persistent);
+        for (MemorySpace space = SPACE_DEVICE; space < SPACES; space++)
+            *ends[space] =
+                place_transient(program, space, leader, items, place_persistent(program, space));
     }
     free(items);
     free(leader);

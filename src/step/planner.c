@@ -19,7 +19,8 @@ typedef struct Candidate {
 static bool write_candidate(const PlanRequest *request, const PlanChoice *choice, Program *program,
                             Error *error) {
     if (request->write(program, choice, request->context, error) &&
-        recompute_apply(program, choice->recompute, error))
+        recompute_apply(program, choice->recompute, error) &&
+        offload_apply(program, choice->offload, error))
         return true;
     program_free(program);
     return false;
@@ -27,8 +28,12 @@ static bool write_candidate(const PlanRequest *request, const PlanChoice *choice
 
 double plan_seconds(const Program *program, int64_t rows, const Device *device) {
     double micro_batches = (double)rows / (double)program->B;
-    return micro_batches * section_seconds(program, SECTION_MICRO_BATCH, device) +
-           section_seconds(program, SECTION_UPDATE, device);
+    return micro_batches * section_seconds(program, SECTION_MICRO_BATCH, device, NULL) +
+           section_seconds(program, SECTION_UPDATE, device, NULL);
+}
+
+int64_t program_device_bytes(const Program *program, const Device *device) {
+    return program->arena_bytes + (device->host_bandwidth > 0 ? 0 : program->host_bytes);
 }
 
 /* Predicted seconds of a choice, and the bytes alive at its worst moment. */
@@ -45,11 +50,13 @@ static bool weigh(const PlanRequest *request, const PlanChoice *choice, double *
 static int by_rank(const void *a, const void *b) {
     const Candidate *left = a, *right = b;
     if (left->rank != right->rank) return left->rank < right->rank ? -1 : 1;
+    if (left->choice.offload != right->choice.offload)
+        return (int)left->choice.offload - (int)right->choice.offload;
     return (int)left->choice.recompute - (int)right->choice.recompute;
 }
 
-/* Every pair of micro-batch and logit chunk, ranked without recompute: so the pair that is chosen, which
- * decides the order of additions, does not depend on the recompute setting while memory has room for it.
+/* Every pair of micro-batch and logit chunk, ranked without recompute and offload: so the pair that is
+ * chosen, which decides the order of additions, does not depend on these while memory has room for it.
  * Returns how many or -1. */
 static int list_pairs(const PlanRequest *request, StateFormat state, Candidate *pairs,
                       Error *error) {
@@ -80,35 +87,54 @@ static int list_pairs(const PlanRequest *request, StateFormat state, Candidate *
     return count;
 }
 
-/* How much longer a step takes at each level of recompute, measured on one pair. */
-static bool recompute_factors(const PlanRequest *request, PlanChoice choice,
-                              double factors[RECOMPUTE_LEVELS], Error *error) {
-    double seconds[RECOMPUTE_LEVELS];
+/* A way to take less memory with the same bits, and how much longer a step takes by it. */
+typedef struct Saving {
+    RecomputeLevel recompute;
+    Offload offload;
+    double factor;
+} Saving;
+
+enum { SAVINGS = (int)RECOMPUTE_LEVELS * (int)OFFLOADS };
+
+static bool is_allowed(const PlanRequest *request, int level, int offload) {
+    if (request->recompute >= 0 && level != request->recompute) return false;
+    if (request->offload >= 0) return offload == request->offload;
+    return offload == OFFLOAD_NONE || request->device->host_bandwidth > 0;
+}
+
+/* The savings allowed, weighed on one pair. Returns how many or -1. */
+static int list_savings(const PlanRequest *request, PlanChoice choice, Saving savings[SAVINGS],
+                        Error *error) {
+    double plain, seconds;
     int64_t live;
-    for (int level = 0; level < RECOMPUTE_LEVELS; level++) {
-        choice.recompute = (RecomputeLevel)level;
-        if (!weigh(request, &choice, &seconds[level], &live, error)) return false;
-        factors[level] = seconds[level] / seconds[RECOMPUTE_NONE];
-    }
-    return true;
+    int count = 0;
+    if (!weigh(request, &choice, &plain, &live, error)) return -1;
+    for (int offload = 0; offload < OFFLOADS; offload++)
+        for (int level = 0; level < RECOMPUTE_LEVELS; level++) {
+            if (!is_allowed(request, level, offload)) continue;
+            choice.recompute = (RecomputeLevel)level, choice.offload = (Offload)offload;
+            if (!weigh(request, &choice, &seconds, &live, error)) return -1;
+            savings[count++] = (Saving){choice.recompute, choice.offload, seconds / plain};
+        }
+    return count;
 }
 
 /* All allowed choices with this optimizer state, best first. Returns how many or -1. */
 static int list_candidates(const PlanRequest *request, StateFormat state, Candidate *candidates,
                            Error *error) {
-    Candidate *pairs = candidates + PAIRS_MOST * RECOMPUTE_LEVELS;
-    double factors[RECOMPUTE_LEVELS];
+    Candidate *pairs = candidates + PAIRS_MOST * SAVINGS;
+    Saving savings[SAVINGS];
     int pair_count = list_pairs(request, state, pairs, error), count = 0;
     if (pair_count <= 0) return pair_count;
-    if (!recompute_factors(request, pairs[0].choice, factors, error)) return -1;
-    for (int level = 0; level < RECOMPUTE_LEVELS; level++) {
-        if (request->recompute >= 0 && level != request->recompute) continue;
+    int saving_count = list_savings(request, pairs[0].choice, savings, error);
+    if (saving_count < 0) return -1;
+    for (int s = 0; s < saving_count; s++)
         for (int i = 0; i < pair_count; i++) {
             candidates[count] = pairs[i];
-            candidates[count].choice.recompute = (RecomputeLevel)level;
-            candidates[count++].rank *= factors[level];
+            candidates[count].choice.recompute = savings[s].recompute;
+            candidates[count].choice.offload = savings[s].offload;
+            candidates[count++].rank *= savings[s].factor;
         }
-    }
     qsort(candidates, (size_t)count, sizeof *candidates, by_rank);
     return count;
 }
@@ -120,20 +146,41 @@ static Outcome try_choice(const PlanRequest *request, const PlanChoice *choice, 
                           int64_t *smallest, Error *error) {
     if (!write_candidate(request, choice, program, error)) return FAILED;
     int64_t bytes = program_live_bytes(program, error);
-    bool done = bytes >= 0;
+    bool done = bytes >= 0, fits = false;
     if (done && bytes <= request->memory) {
         done = layout_program(program, request->backend, error);
-        bytes = program->arena_bytes;
+        bytes = program_device_bytes(program, request->device);
+        fits = done && bytes <= request->memory && program->host_bytes <= request->host_memory;
     }
-    if (done && bytes <= request->memory) return CHOSEN;
+    if (fits) return CHOSEN;
     if (done && bytes < *smallest) *smallest = bytes;
     program_free(program);
     return done ? NOTHING_FITS : FAILED;
 }
 
+static void report_shortage(const PlanRequest *request, int64_t smallest, Error *error) {
+    char needed[32], given[32];
+    bool fixed = request->micro_batch > 1 || request->recompute >= 0 || request->state >= 0 ||
+                 request->offload >= 0;
+    if (smallest <= request->memory) {
+        fail(error,
+             "what --offload %s moves takes more than the %s of host memory that a run may have: "
+             "give another --offload, or take a smaller model",
+             offload_name((Offload)request->offload), format_bytes(given, request->host_memory));
+        return;
+    }
+    fail(error,
+         "the step does not fit: the smallest plan takes %s and %s is available. Give --memory "
+         "more, or take a smaller model, a shorter --seq-len or a smaller --vocab%s",
+         format_bytes(needed, smallest),
+         format_bytes(given, request->memory > 0 ? request->memory : 0),
+         fixed ? ", or leave --micro-batch, --recompute, --optimizer-state and --offload to the "
+                 "planner"
+               : "");
+}
+
 bool plan_step(const PlanRequest *request, Plan *plan, Program *program, Error *error) {
-    Candidate *candidates =
-        allocate(PAIRS_MOST * (RECOMPUTE_LEVELS + 1), sizeof *candidates, error);
+    Candidate *candidates = allocate(PAIRS_MOST * (SAVINGS + 1), sizeof *candidates, error);
     if (!candidates) return false;
     Outcome outcome = NOTHING_FITS;
     int64_t smallest = INT64_MAX;
@@ -148,16 +195,6 @@ bool plan_step(const PlanRequest *request, Plan *plan, Program *program, Error *
     }
     free(candidates);
     if (outcome == CHOSEN) plan->seconds = plan_seconds(program, request->rows, request->device);
-    if (outcome == NOTHING_FITS) {
-        char needed[32], given[32];
-        bool fixed = request->micro_batch > 1 || request->recompute >= 0 || request->state >= 0;
-        fail(error,
-             "the step does not fit: the smallest plan takes %s and %s is available. Give --memory "
-             "more, or take a smaller model, a shorter --seq-len or a smaller --vocab%s",
-             format_bytes(needed, smallest),
-             format_bytes(given, request->memory > 0 ? request->memory : 0),
-             fixed ? ", or leave --micro-batch, --recompute and --optimizer-state to the planner"
-                   : "");
-    }
+    if (outcome == NOTHING_FITS) report_shortage(request, smallest, error);
     return outcome == CHOSEN;
 }

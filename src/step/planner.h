@@ -1,14 +1,16 @@
-/* The planner: chooses micro-batch, recompute, logit chunk and optimizer state so that the step fits the
- * memory and is predicted fastest. */
+/* The planner: chooses micro-batch, recompute, logit chunk, optimizer state and offload so that the step fits
+ * the memory and is predicted fastest. */
 #ifndef HEARTH_STEP_PLANNER_H
 #define HEARTH_STEP_PLANNER_H
 
 #include "step/backend.h"
+#include "step/offload.h"
 #include "step/recompute.h"
 
 typedef struct PlanChoice {
     int64_t micro_batch; /* rows of T tokens */
     RecomputeLevel recompute;
+    Offload offload;
     int64_t logit_chunk; /* tokens */
     StateFormat state;
 } PlanChoice;
@@ -16,15 +18,16 @@ typedef struct PlanChoice {
 typedef struct PlanRequest {
     const Backend *backend;
     const Device *device;
-    int64_t memory; /* bytes that the arena may take */
-    int64_t rows;   /* sequences of an optimizer step */
+    int64_t memory;      /* bytes that the arena may take */
+    int64_t host_memory; /* bytes that offload may take of host memory */
+    int64_t rows;        /* sequences of an optimizer step */
     int64_t sequence_length;
 
     /* What is fixed; 0 or -1 leaves it to the planner. */
     int64_t micro_batch, logit_chunk;
-    int recompute, state;
+    int recompute, offload, state;
 
-    /* Writes the whole program for a choice, all but the recompute. */
+    /* Writes the whole program for a choice, all but recompute and offload. */
     bool (*write)(Program *program, const PlanChoice *choice, void *context, Error *error);
     void *context;
 } PlanRequest;
@@ -39,10 +42,14 @@ typedef struct Plan {
  * plan takes and what would help. */
 bool plan_step(const PlanRequest *request, Plan *plan, Program *program, Error *error);
 
+/* Bytes of the device's memory that a laid-out program takes: the arena, and where host memory is the same,
+ * what is offloaded. */
+int64_t program_device_bytes(const Program *program, const Device *device);
+
 /* Predicted seconds of an optimizer step of `rows` sequences. */
 double plan_seconds(const Program *program, int64_t rows, const Device *device);
 
-/* Bytes alive at the worst moment, before workspaces and gaps: a lower bound of the arena.
+/* Bytes of the device alive at the worst moment, before workspaces and gaps: a lower bound of the arena.
  * Sets the lifetimes. -1 with an error. */
 int64_t program_live_bytes(Program *program, Error *error);
 

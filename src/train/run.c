@@ -50,7 +50,13 @@ static bool make_plan(Run *run, const Restored *restored, Error *error) {
 
 /* Parameters in fp32 and the moments: what a checkpoint takes on disk. */
 static int64_t checkpoint_bytes(const Program *program) {
-    return program->kind_bytes[BUFFER_MASTER] + program->kind_bytes[BUFFER_STATE] + (16 << 20);
+    int64_t bytes = 16 << 20;
+    for (int b = 0; b < program->buffer_count; b++) {
+        const Buffer *buffer = &program->buffers[b];
+        if (buffer->kind == BUFFER_MASTER || buffer->kind == BUFFER_STATE)
+            bytes += buffer_bytes(buffer);
+    }
+    return bytes;
 }
 
 static bool load_restored(Run *run, const Restored *restored, Error *error) {

@@ -20,7 +20,7 @@ typedef struct TrainSettings {
 
     /* Left to the planner where 0 or -1. */
     int64_t micro_batch, logit_chunk;
-    int recompute, optimizer_state;
+    int recompute, offload, optimizer_state;
     int64_t memory; /* bytes the process may take; 0 = most of what is available */
 
     AdamwSettings adamw; /* its state format is the planner's choice */

@@ -50,6 +50,11 @@ static int64_t reserved_bytes(const TrainSettings *settings) {
 /* What a GPU's driver and libraries keep for themselves, roughly. */
 enum { DRIVER_BYTES = 640 << 20 };
 
+/* What offload may take of this machine; one that is elsewhere has what is asked for. */
+static int64_t host_memory(const Device *elsewhere) {
+    return elsewhere ? INT64_MAX : memory_installed() / 2;
+}
+
 bool step_plan_make(StepPlan *plan, const TrainSettings *settings, const Backend *backend,
                     const Device *device, Error *error) {
     *plan = (StepPlan){.backend = backend};
@@ -69,11 +74,13 @@ bool step_plan_make(StepPlan *plan, const TrainSettings *settings, const Backend
     PlanRequest request = {.backend = backend,
                            .device = &plan->device,
                            .memory = memory - beside,
+                           .host_memory = host_memory(device),
                            .rows = settings_rows(settings),
                            .sequence_length = settings->model.sequence_length,
                            .micro_batch = settings->micro_batch,
                            .logit_chunk = settings->logit_chunk,
                            .recompute = settings->recompute,
+                           .offload = settings->offload,
                            .state = settings->optimizer_state,
                            .write = write_program,
                            .context = &copy};
@@ -93,7 +100,7 @@ void step_plan_free(StepPlan *plan) {
 }
 
 int64_t step_plan_peak(const StepPlan *plan) {
-    return plan->program.arena_bytes + plan->process_bytes;
+    return program_device_bytes(&plan->program, &plan->device) + plan->process_bytes;
 }
 
 double step_plan_flops_per_token(const StepPlan *plan) {
@@ -108,8 +115,14 @@ static void print_memory(const StepPlan *plan, FILE *file) {
         if (plan->program.kind_bytes[kind])
             fprintf(file, "  %-24s %12s\n", buffer_kind_name((BufferKind)kind),
                     format_bytes(text, plan->program.kind_bytes[kind]));
+    bool apart = plan->device.host_bandwidth > 0;
+    if (plan->program.host_bytes && !apart)
+        fprintf(file, "  %-24s %12s\n", "offloaded", format_bytes(text, plan->program.host_bytes));
     fprintf(file, "  %-24s %12s\n", "process and loader", format_bytes(text, plan->process_bytes));
     fprintf(file, "  %-24s %12s\n", "peak", format_bytes(text, step_plan_peak(plan)));
+    if (plan->program.host_bytes && apart)
+        fprintf(file, "  %-24s %12s\n", "pinned host memory",
+                format_bytes(text, plan->program.host_bytes));
 }
 
 void step_plan_print(const StepPlan *plan, const TrainSettings *settings, FILE *file) {
@@ -127,13 +140,12 @@ void step_plan_print(const StepPlan *plan, const TrainSettings *settings, FILE *
         format_count(parameters, (double)model_parameters(config)));
     print_memory(plan, file);
     fprintf(file,
-            "plan: %s; %s, micro-batch %lld of %lld x %lld, recompute %s, logits %lld tokens at a "
-            "time, "
-            "optimizer state %s\n",
+            "plan: %s; %s, micro-batch %lld of %lld x %lld, recompute %s, offload %s, logits %lld "
+            "tokens at a time, optimizer state %s\n",
             plan->device.name, dtype_name(settings->storage), (long long)choice->micro_batch,
             (long long)settings_rows(settings), (long long)config->sequence_length,
-            recompute_name(choice->recompute), (long long)choice->logit_chunk,
-            state_format_name(choice->state));
+            recompute_name(choice->recompute), offload_name(choice->offload),
+            (long long)choice->logit_chunk, state_format_name(choice->state));
     fprintf(file, "horizon: %lld steps of %s tokens = %s tokens, %.1f for each parameter\n",
             (long long)settings->steps, format_count(batch, (double)settings->batch_tokens),
             format_count(tokens, total), total / (double)model_parameters(config));

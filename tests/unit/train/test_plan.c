@@ -12,6 +12,7 @@ static TrainSettings settings_of(const char *model, int64_t T, int64_t rows) {
                               .steps = 100,
                               .batch_tokens = T * rows,
                               .recompute = -1,
+                              .offload = -1,
                               .optimizer_state = -1,
                               .eval_every = 10,
                               .sample_every = 10,
