@@ -7,12 +7,10 @@
 
 typedef struct Device {
     char name[64];
-    double matmul_flops; /* dense peak of the storage type, fp32 accumulation, FLOP/s */
-    double efficiency;   /* share of that peak that large matmuls reach */
-    double vector_flops; /* fp32 arithmetic outside matrix units, FLOP/s */
-    double bandwidth;    /* of main memory, bytes/s */
-    double
-        host_bandwidth; /* of copies to and from the host's memory, bytes/s; 0: it is one memory */
+    double matmul_flops;   /* dense peak of the storage type, fp32 accumulation, FLOP/s */
+    double efficiency;     /* share of that peak that large matmuls reach */
+    double vector_flops;   /* fp32 arithmetic outside matrix units, FLOP/s */
+    double bandwidth;      /* of main memory, bytes/s */
     double host_bandwidth; /* of copies to and from host memory, bytes/s; 0: it is one memory */
     double packing; /* tokens whose share of a matmul costs as much as preparing its weight */
     double launch;  /* fixed seconds an operation costs */
