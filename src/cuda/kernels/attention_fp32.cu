@@ -3,7 +3,7 @@
  * they are columns, to which the keys' rows are added in their order. */
 #include "attention.cuh"
 
-enum { WARP = 32, SLICES = 4 /* of 32 columns: D is at most 128 */ };
+constexpr int WARP = 32, SLICES = 4; /* of 32 columns: D is at most 128 */
 
 /* A row's columns, lane's own of each slice. */
 typedef float Columns[SLICES];
@@ -28,15 +28,17 @@ DEVICE float dot(const float *a, const float *b, int D) {
     return sum;
 }
 
-/* out += weight of lane j · row j of rows[count][stride] */
-DEVICE void add_rows(Columns &out, float weight, const float *rows, int64_t stride, int count,
-                     int D) {
+/* out += weight of lane j · row j of rows[count][stride]. weights: shared by the warp. */
+DEVICE void add_rows(Columns &out, float (&weights)[WARP], float weight, const float *rows,
+                     int64_t stride, int count, int D) {
+    __syncwarp();
+    weights[threadIdx.x] = weight;
+    __syncwarp();
     for (int j = 0; j < count; j++) {
-        const float w = __shfl_sync(FULL_WARP, weight, j);
 #pragma unroll
         for (int i = 0; i < SLICES; i++) {
             const int d = i * WARP + (int)threadIdx.x;
-            if (d < D) out[i] += w * rows[j * stride + d];
+            if (d < D) out[i] += weights[j] * rows[j * stride + d];
         }
     }
 }
@@ -53,6 +55,7 @@ DEVICE void store_row(float *row, const Columns &values, float scale, int D) {
 KERNEL(attention_forward_fp32, WARP)
 (float *out, float *lse, const float *qkv, const int32_t *document_start, int T, int H, int KV,
  int D, int window, float scale) {
+    __shared__ float weights[WARP];
     const int t = blockIdx.x, h = blockIdx.y, lane = threadIdx.x;
     const int64_t b = blockIdx.z, stride = (int64_t)(H + 2 * KV) * D;
     const float *row = qkv + b * T * stride, *q = row + t * stride + h * D;
@@ -69,7 +72,7 @@ KERNEL(attention_forward_fp32, WARP)
         largest = next;
         sum = sum * correction + weight;
         for (float &column : columns) column *= correction;
-        add_rows(columns, weight, v + base * stride, stride, min(WARP, t + 1 - base), D);
+        add_rows(columns, weights, weight, v + base * stride, stride, min(WARP, t + 1 - base), D);
     }
     sum = warp_sum(sum);
     store_row(out + ((b * T + t) * H + h) * D, columns, 1 / sum, D);
@@ -93,6 +96,7 @@ DEVICE Pair pair(const float *q, const float *k, const float *v, const float *do
 KERNEL(attention_backward_queries_fp32, WARP)
 (float *dqkv, const float *dout, const float *out, const float *lse, const float *qkv,
  const int32_t *document_start, int T, int H, int KV, int D, int window, float scale) {
+    __shared__ float weights[WARP];
     const int t = blockIdx.x, h = blockIdx.y, lane = threadIdx.x;
     const int64_t b = blockIdx.z, stride = (int64_t)(H + 2 * KV) * D;
     const int64_t at = b * T * stride + t * stride + h * D, out_at = ((b * T + t) * H + h) * D;
@@ -108,7 +112,7 @@ KERNEL(attention_backward_queries_fp32, WARP)
             dscore = pair(qkv + at, k + s * stride, v + s * stride, dout + out_at,
                           lse[(b * H + h) * T + t], delta, D, scale)
                          .dscore;
-        add_rows(dq, dscore, k + base * stride, stride, min(WARP, t + 1 - base), D);
+        add_rows(dq, weights, dscore, k + base * stride, stride, min(WARP, t + 1 - base), D);
     }
     store_row(dqkv + at, dq, 1, D);
 }
@@ -118,6 +122,7 @@ EXPORT_KERNEL(attention_backward_queries_fp32)
 KERNEL(attention_backward_keys_fp32, WARP)
 (float *dqkv, const float *dout, const float *out, const float *lse, const float *qkv,
  const int32_t *document_start, int T, int H, int KV, int D, int window, float scale) {
+    __shared__ float weights[WARP];
     const int s = blockIdx.x, kv = blockIdx.y, lane = threadIdx.x, group = H / KV;
     const int64_t b = blockIdx.z, stride = (int64_t)(H + 2 * KV) * D, out_stride = (int64_t)H * D;
     const int64_t at = (b * T + s) * stride + (H + kv) * D;
@@ -138,8 +143,9 @@ KERNEL(attention_backward_keys_fp32, WARP)
                     pair(q + t * stride, k, v, dout_row, lse[(b * H + h) * T + t], delta, D, scale);
             }
             const int count = min(WARP, T - base);
-            add_rows(dk, own.dscore, q + base * stride, stride, count, D);
-            add_rows(dv, own.weight, dout + out_at + base * out_stride, out_stride, count, D);
+            add_rows(dk, weights, own.dscore, q + base * stride, stride, count, D);
+            add_rows(dv, weights, own.weight, dout + out_at + base * out_stride, out_stride, count,
+                     D);
         }
     }
     store_row(dqkv + at, dk, 1, D);
