@@ -122,7 +122,8 @@ DEVICE void scores_mask(Scores &scores, const View &view, int owned, int streame
             const int down = owned + lane / 4 + i / 2 * 8;
             const int across = streamed + n * 8 + lane % 4 * 2 + i % 2;
             const int query = OWNS_KEYS ? across : down, key = OWNS_KEYS ? down : across;
-            if (key > query || key < lowest_key(view, query)) scores[n][i] = -INFINITY;
+            const int lowest = lowest_key(view, query); /* needed or not: no branches */
+            if ((key > query) | (key < lowest)) scores[n][i] = -INFINITY;
         }
 }
 
