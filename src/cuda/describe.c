@@ -17,7 +17,7 @@
 static const struct {
     int capability;
     double bf16, fp32;
-} rates[] = {{80, 2048, 128}, {86, 512, 256},  {89, 512, 256},  {90, 4096, 256},
+} rates[] = {{80, 2048, 128},  {86, 512, 256},  {89, 512, 256}, {90, 4096, 256},
              {100, 8192, 256}, {120, 512, 256}, {121, 512, 256}};
 
 /* "NVIDIA GeForce RTX 5090" is listed as rtx-5090, "NVIDIA H100 80GB HBM3" as h100. */
@@ -44,7 +44,9 @@ static void estimate(Device *device, const Gpu *gpu, Dtype storage) {
                        .efficiency = 0.8,
                        .vector_flops = single,
                        .bandwidth = bandwidth > 0 ? 0.9 * bandwidth : 100e9,
-                       .launch = 3e-6};
+                       .host_bandwidth = gpu->unified ? 0 : 20e9,
+                       .launch = 3e-6,
+                       .driver_bytes = DRIVER_BYTES};
 }
 
 bool cuda_describe(Device *device, Dtype storage, Error *error) {
@@ -116,8 +118,8 @@ static bool fill(Bench *bench, Dtype storage, Error *error) {
     }
     const CudaDriver *driver = &bench->gpu->driver;
     int64_t filled = smaller(BLOCK, bench->bytes);
-    bool done = check(bench, driver->copy_in(bench->memory, block, (size_t)filled, bench->stream),
-                      error);
+    bool done =
+        check(bench, driver->copy_in(bench->memory, block, (size_t)filled, bench->stream), error);
     for (; done && filled < bench->bytes; filled *= 2)
         done = check(bench,
                      driver->copy_within(bench->memory + (CUdeviceptr)filled, bench->memory,
