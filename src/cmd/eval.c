@@ -9,6 +9,7 @@
 #include "cmd/options.h"
 #include "cmd/verbs.h"
 #include "eval/evaluate.h"
+#include "train/backends.h"
 
 static const Command command = {
     .name = "eval",
@@ -25,7 +26,7 @@ static const Command command = {
 };
 
 typedef struct EvalOptions {
-    const char *checkpoint, *data, *split, *precision;
+    const char *checkpoint, *data, *split, *precision, *device;
     ReaderSettings reader;
     int64_t tokens, sequence_length;
 } EvalOptions;
@@ -83,12 +84,13 @@ static bool evaluate_files(const LoadedModel *model, const EvalOptions *options,
 
 static bool evaluate(const EvalOptions *options, const char *const *files, int count,
                      Evaluation *result, Error *error) {
-    const InferenceSettings settings = {.sequence_length = options->sequence_length,
+    const InferenceSettings settings = {.backend = backend_find(options->device, error),
+                                        .sequence_length = options->sequence_length,
                                         .micro_batch = -1,
                                         .storage = strcmp(options->precision, "fp32") ? DTYPE_BF16
                                                                                       : DTYPE_F32};
     LoadedModel model = {0};
-    char *path = checkpoint_path(options->checkpoint, error);
+    char *path = settings.backend ? checkpoint_path(options->checkpoint, error) : NULL;
     bool done = path && model_open(&model, path, &settings, error);
     free(path);
     if (!done) return false;
@@ -123,7 +125,7 @@ static bool print_result(const Evaluation *result, Error *error) {
 }
 
 int verb_eval(int argc, char **argv) {
-    EvalOptions values = {.split = "val", .precision = "bf16"};
+    EvalOptions values = {.split = "val", .precision = "bf16", .device = "this"};
     Option options[] = {
         {.name = "checkpoint",
          .kind = OPTION_TEXT,
@@ -165,6 +167,11 @@ int verb_eval(int argc, char **argv) {
          .value = &values.precision,
          .choices = "bf16|fp32",
          .help = "of weights and activations"},
+        {.name = "device",
+         .kind = OPTION_TEXT,
+         .value = &values.device,
+         .argument = "NAME",
+         .help = "cpu, cuda, or this: the GPU where one can be used, else the CPU"},
         {0},
     };
     Error error;

@@ -11,6 +11,7 @@
 #include "cmd/verbs.h"
 #include "eval/generate.h"
 #include "eval/stream.h"
+#include "train/backends.h"
 
 static const Command command = {
     .name = "generate",
@@ -28,7 +29,7 @@ static const Command command = {
 };
 
 typedef struct GenerateOptions {
-    const char *checkpoint, *prompt, *stop, *precision;
+    const char *checkpoint, *prompt, *stop, *precision, *device;
     int64_t max_tokens, seed;
     SamplingSettings sampling;
 } GenerateOptions;
@@ -156,10 +157,11 @@ static bool continue_prompt(const LoadedModel *model, const GenerateOptions *opt
 /* A token is at least a byte, so the prompt has at most its bytes and the separator. */
 static bool open_model(LoadedModel *model, const GenerateOptions *options, const Bytes *text,
                        Error *error) {
-    const InferenceSettings settings = {.context = (int64_t)text->size + 1 + options->max_tokens,
+    const InferenceSettings settings = {.backend = backend_find(options->device, error),
+                                        .context = (int64_t)text->size + 1 + options->max_tokens,
                                         .storage = strcmp(options->precision, "fp32") ? DTYPE_BF16
                                                                                       : DTYPE_F32};
-    char *path = checkpoint_path(options->checkpoint, error);
+    char *path = settings.backend ? checkpoint_path(options->checkpoint, error) : NULL;
     bool done = path && model_open(model, path, &settings, error);
     free(path);
     return done;
@@ -179,8 +181,10 @@ static bool run(const GenerateOptions *options, Error *error) {
 }
 
 int verb_generate(int argc, char **argv) {
-    GenerateOptions values = {
-        .precision = "bf16", .max_tokens = 200, .sampling = {.temperature = 0.8, .top_p = 0.95}};
+    GenerateOptions values = {.precision = "bf16",
+                              .device = "this",
+                              .max_tokens = 200,
+                              .sampling = {.temperature = 0.8, .top_p = 0.95}};
     SamplingSettings *sampling = &values.sampling;
     Option options[] = {
         {.name = "checkpoint",
@@ -239,6 +243,11 @@ int verb_generate(int argc, char **argv) {
          .value = &values.precision,
          .choices = "bf16|fp32",
          .help = "of weights and activations"},
+        {.name = "device",
+         .kind = OPTION_TEXT,
+         .value = &values.device,
+         .argument = "NAME",
+         .help = "cpu, cuda, or this: the GPU where one can be used, else the CPU"},
         {0},
     };
     Error error;

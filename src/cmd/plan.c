@@ -7,9 +7,10 @@
 #include "base/units.h"
 #include "cmd/train_options.h"
 #include "cmd/verbs.h"
-#include "cpu/backend.h"
+#include "cuda/backend.h"
 #include "data/dataset.h"
 #include "step/cost.h"
+#include "train/backends.h"
 #include "train/step_plan.h"
 
 static const Command command = {
@@ -17,12 +18,14 @@ static const Command command = {
     .summary = "What a training run takes in memory and time, before it is started.",
     .usage =
         "hearth plan --model NAME [--device NAME|this] [--memory 16G] [options of 'hearth train']",
-    .details = "--device is 'this' (measured now) or one of rtx-5090, rtx-5080, rtx-5070-ti, "
-               "rtx-4090, rtx-3090,\n"
-               "dgx-spark, h100, h200 (from their data sheets). The choices are the ones that "
-               "'hearth train' makes.\n\n"
-               "Example:\n"
-               "  hearth plan --model llama-977m --seq-len 4096 --memory 16G",
+    .details =
+        "--device is this, cuda or cpu (the GPU or the processor here, measured now), or one "
+        "of rtx-5090,\n"
+        "rtx-5080, rtx-5070-ti, rtx-4090, rtx-3090, dgx-spark, a100, h100, h200, b200 (from "
+        "their data sheets).\n"
+        "The choices are the ones that 'hearth train' makes.\n\n"
+        "Example:\n"
+        "  hearth plan --model llama-977m --seq-len 4096 --memory 16G",
 };
 
 static void print_json(const StepPlan *plan, const TrainSettings *settings) {
@@ -44,12 +47,14 @@ static void print_json(const StepPlan *plan, const TrainSettings *settings) {
     json_object_set_new(json, "logit_chunk", json_integer(choice->logit_chunk));
     json_object_set_new(json, "optimizer_state", json_string(state_format_name(choice->state)));
     json_object_set_new(json, "peak_bytes", json_integer(step_plan_peak(plan)));
-    json_object_set_new(json, "host_bytes", json_integer(plan->program.host_bytes));
+    json_object_set_new(json, "device_bytes",
+                        json_integer(plan->program.arena_bytes + plan->staging_bytes));
+    json_object_set_new(json, "pinned_bytes", json_integer(plan->pinned_bytes));
     json_t *memory = json_object();
-    for (int kind = 0; kind < BUFFER_KINDS; kind++)
-        json_object_set_new(memory, buffer_kind_name((BufferKind)kind),
-                            json_integer(plan->program.kind_bytes[kind]));
-    json_object_set_new(memory, "process and loader", json_integer(plan->process_bytes));
+    MemoryRow rows[MEMORY_ROWS];
+    step_plan_memory(plan, rows);
+    for (int i = 0; i < MEMORY_ROWS; i++)
+        json_object_set_new(memory, rows[i].name, json_integer(rows[i].bytes));
     json_object_set_new(json, "memory", memory);
     json_object_set_new(json, "step_ms", json_real(1e3 * plan->plan.seconds));
     json_object_set_new(json, "tokens_per_s",
@@ -84,17 +89,23 @@ static bool read_vocab(const char *data, uint32_t *vocab, Error *error) {
     return dataset || !data;
 }
 
+/* Else it is one of the list, which has GPUs only. */
+static bool is_here(const char *device) {
+    return !strcmp(device, "this") || !strcmp(device, "cpu") || !strcmp(device, "cuda");
+}
+
 static bool run(TrainOptions *options, Error *error) {
     TrainSettings settings;
     StepPlan plan;
     Device device;
     uint32_t vocab;
-    /* "cpu" is what train's config.yaml has */
-    bool here = !strcmp(options->device, "this") || !strcmp(options->device, "cpu");
+    bool here = is_here(options->device);
     if (!read_vocab(options->data, &vocab, error) ||
         !train_options_resolve(options, vocab, &settings, error) ||
-        (!here && !device_find(&device, options->device, settings.storage, error)) ||
-        !step_plan_make(&plan, &settings, &backend_cpu, here ? NULL : &device, error))
+        (!here && !device_find(&device, options->device, settings.storage, error)))
+        return false;
+    const Backend *backend = here ? backend_find(options->device, error) : &backend_cuda;
+    if (!backend || !step_plan_make(&plan, &settings, backend, here ? NULL : &device, error))
         return false;
     if (options_json()) {
         print_json(&plan, &settings);
@@ -111,7 +122,6 @@ int verb_plan(int argc, char **argv) {
     Error error;
     int words;
     train_options_init(&options);
-    options.device = "this";
     ParseResult parsed = options_parse(&command, options.table, argc, argv, &words);
     if (parsed != PARSE_RUN) return parsed == PARSE_WRONG ? EXIT_USAGE : EXIT_SUCCESS;
     if (words) {

@@ -11,6 +11,7 @@
 #include "cmd/train_options.h"
 #include "cmd/verbs.h"
 #include "text/utf8.h"
+#include "train/backends.h"
 #include "train/train.h"
 
 static const Command command = {
@@ -161,6 +162,9 @@ static bool run(TrainOptions *options, Error *error) {
         return false;
     options->data = absolute_path(options->data); /* a run goes on from wherever it is resumed */
     options->model = absolute_path(options->model);
+    const Backend *backend = backend_find(options->device, error);
+    if (!backend) return false;
+    options->device = backend->name;
     Dataset *dataset = dataset_open(options->data, error);
     bool done = dataset && tokenizer_open_if_any(options->data, &tokenizer, error) &&
                 check_tokenizer(dataset, tokenizer, error) &&
@@ -169,6 +173,7 @@ static bool run(TrainOptions *options, Error *error) {
     char *config = done ? config_text(options, error) : NULL;
     done = config != NULL;
     if (done) {
+        settings.backend = backend;
         name_special_tokens(tokenizer, &settings.model);
         done = train(&settings, dataset, tokenizer, config, &result, error);
         if (done && options_json()) print_result(&result);
@@ -185,11 +190,6 @@ static bool check_usage(const TrainOptions *options, Error *error) {
     if (options->resume && options->init_from)
         return fail(error,
                     "--resume and --init-from exclude each other: a resumed run has its weights");
-    if (!strcmp(options->device, "cuda"))
-        return fail(error,
-                    "--device cuda: this build of hearth has no CUDA backend; use --device cpu");
-    if (strcmp(options->device, "cpu"))
-        return fail(error, "--device '%s' is not known; use cpu", options->device);
     return true;
 }
 

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cpu/backend.h"
 #include "model/parameters.h"
 
 /* Tokens of an evaluation batch, those whose logits are held at a time, and prompt tokens taken at
@@ -65,7 +64,7 @@ static void set_sequence_length(ModelConfig *config, int64_t T) {
 
 bool model_open(LoadedModel *model, const char *checkpoint, const InferenceSettings *settings,
                 Error *error) {
-    *model = (LoadedModel){.inference.backend = &backend_cpu};
+    *model = (LoadedModel){.inference.backend = settings->backend};
     bool done = path_is_directory(checkpoint)
                     ? model_config_load(&model->config, checkpoint, error)
                     : fail(error, "checkpoint %s is not a directory", checkpoint);

@@ -7,6 +7,7 @@
 #include "text/tokenizer.h"
 
 typedef struct InferenceSettings {
+    const Backend *backend;
     int64_t sequence_length; /* T of evaluation; 0 = the model's own */
     int64_t micro_batch;     /* B of evaluation; 0 = no evaluation section, -1 = some 2048 tokens */
     int64_t context; /* tokens that generation can hold, at most T; 0 = no generation sections */

@@ -12,10 +12,14 @@ typedef struct Device {
     double vector_flops;   /* fp32 arithmetic outside matrix units, FLOP/s */
     double bandwidth;      /* of main memory, bytes/s */
     double host_bandwidth; /* of copies to and from host memory, bytes/s; 0: it is one memory */
-    double packing; /* tokens whose share of a matmul costs as much as preparing its weight */
-    double launch;  /* fixed seconds an operation costs */
-    int64_t memory; /* bytes */
+    double packing;       /* tokens whose share of a matmul costs as much as preparing its weight */
+    double launch;        /* fixed seconds an operation costs */
+    int64_t memory;       /* bytes */
+    int64_t driver_bytes; /* that its driver and libraries keep of it, roughly; 0: a processor */
 } Device;
+
+/* What was seen of contexts, kernels and libraries on GPUs. */
+enum { DRIVER_BYTES = 640 << 20 };
 
 /* The device of that name ("rtx-5090", "h200", …) for a storage type; an unknown name gets the list of
  * those there are. "this" is not here: a backend describes it. */

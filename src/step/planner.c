@@ -32,8 +32,11 @@ double plan_seconds(const Program *program, int64_t rows, const Device *device) 
            section_seconds(program, SECTION_UPDATE, device, NULL);
 }
 
-int64_t program_device_bytes(const Program *program, const Device *device) {
-    return program->arena_bytes + (device->host_bandwidth > 0 ? 0 : program->host_bytes);
+int64_t program_device_bytes(const Program *program, const Backend *backend, const Device *device) {
+    int64_t beside, pinned;
+    backend->beside(program, &beside, &pinned);
+    return program->arena_bytes + beside +
+           (device->host_bandwidth > 0 ? 0 : program->host_bytes + pinned);
 }
 
 /* Predicted seconds of a choice, and the bytes alive at its worst moment. */
@@ -149,7 +152,7 @@ static Outcome try_choice(const PlanRequest *request, const PlanChoice *choice, 
     bool done = bytes >= 0, fits = false;
     if (done && bytes <= request->memory) {
         done = layout_program(program, request->backend, error);
-        bytes = program_device_bytes(program, request->device);
+        bytes = program_device_bytes(program, request->backend, request->device);
         fits = done && bytes <= request->memory && program->host_bytes <= request->host_memory;
     }
     if (fits) return CHOSEN;

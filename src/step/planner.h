@@ -18,7 +18,7 @@ typedef struct PlanChoice {
 typedef struct PlanRequest {
     const Backend *backend;
     const Device *device;
-    int64_t memory;      /* bytes that the arena may take */
+    int64_t memory;      /* bytes that the program may take of the device */
     int64_t host_memory; /* bytes that offload may take of host memory */
     int64_t rows;        /* sequences of an optimizer step */
     int64_t sequence_length;
@@ -42,9 +42,9 @@ typedef struct Plan {
  * plan takes and what would help. */
 bool plan_step(const PlanRequest *request, Plan *plan, Program *program, Error *error);
 
-/* Bytes of the device's memory that a laid-out program takes: the arena, and where host memory is the same,
- * what is offloaded. */
-int64_t program_device_bytes(const Program *program, const Device *device);
+/* Bytes of the device's memory that a laid-out program takes: the arena and what the backend asks for
+ * beside it; where host memory is the same, also what is offloaded and pinned. */
+int64_t program_device_bytes(const Program *program, const Backend *backend, const Device *device);
 
 /* Predicted seconds of an optimizer step of `rows` sequences. */
 double plan_seconds(const Program *program, int64_t rows, const Device *device);

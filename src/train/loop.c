@@ -5,7 +5,6 @@
 #include <time.h>
 
 #include "base/log.h"
-#include "base/machine.h"
 #include "eval/evaluate.h"
 #include "train/interrupt.h"
 #include "train/run.h"
@@ -79,7 +78,7 @@ static bool run_step(Run *run, StepMetrics *metrics, Error *error) {
                       .mfu = rate * flops / *peak,
                       .data_wait_ms = 1e3 * sums.data_wait,
                       .checkpoint_wait_ms = 1e3 * run->checkpoint_wait,
-                      .mem_bytes = memory_resident()};
+                      .mem_bytes = step_plan_taken(&run->plan)};
     run->checkpoint_wait = 0;
     return true;
 }

@@ -6,7 +6,6 @@
 #include <time.h>
 
 #include "base/log.h"
-#include "cpu/backend.h"
 #include "model/parameters.h"
 #include "train/checkpoint.h"
 #include "train/samples.h"
@@ -43,7 +42,7 @@ static bool keep_choices(const Restored *restored, TrainSettings *settings, Erro
 static bool make_plan(Run *run, const Restored *restored, Error *error) {
     TrainSettings settings = *run->settings;
     if (restored->state && !keep_choices(restored, &settings, error)) return false;
-    if (!step_plan_make(&run->plan, &settings, &backend_cpu, NULL, error)) return false;
+    if (!step_plan_make(&run->plan, &settings, settings.backend, NULL, error)) return false;
     if (!log_is_quiet()) step_plan_print(&run->plan, &settings, stderr);
     return true;
 }

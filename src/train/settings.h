@@ -6,12 +6,14 @@
 #include "model/config.h"
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
+#include "step/backend.h"
 
 enum { LOADER_RING = 4 }; /* batches that are ready ahead of the step */
 
 typedef struct TrainSettings {
-    ModelConfig model; /* its sequence_length is T */
-    Dtype storage;     /* of the precision recipe: fp32 or bf16 */
+    const Backend *backend; /* what it runs on */
+    ModelConfig model;      /* its sequence_length is T */
+    Dtype storage;          /* of the precision recipe: fp32 or bf16 */
     uint64_t seed;
 
     /* The batch and the horizon. */

@@ -47,8 +47,10 @@ static int64_t reserved_bytes(const TrainSettings *settings) {
     return (process_bytes(settings, 1) / STRIDE + 1) * STRIDE;
 }
 
-/* What a GPU's driver and libraries keep for themselves, roughly. */
-enum { DRIVER_BYTES = 640 << 20 };
+/* Whether the process lives in the device's memory: on the CPU, and on a GPU that shares the processor's. */
+static bool one_memory(const Device *device) {
+    return device->host_bandwidth == 0;
+}
 
 /* What offload may take of this machine; one that is elsewhere has what is asked for. */
 static int64_t host_memory(const Device *elsewhere) {
@@ -62,9 +64,10 @@ bool step_plan_make(StepPlan *plan, const TrainSettings *settings, const Backend
         plan->device = *device;
     else if (!backend->describe(&plan->device, settings->storage, error))
         return false;
+    bool shared = one_memory(&plan->device);
     int64_t memory =
         settings->memory ? settings->memory : (int64_t)(0.85 * (double)plan->device.memory);
-    int64_t beside = device ? DRIVER_BYTES : reserved_bytes(settings);
+    int64_t beside = plan->device.driver_bytes + (shared ? reserved_bytes(settings) : 0);
     if (memory <= beside) {
         char given[32], process[32];
         return fail(error, "--memory %s does not hold the process itself, which takes up to %s",
@@ -85,8 +88,9 @@ bool step_plan_make(StepPlan *plan, const TrainSettings *settings, const Backend
                            .write = write_program,
                            .context = &copy};
     if (!plan_step(&request, &plan->plan, &plan->program, error)) return false;
-    plan->process_bytes =
-        device ? DRIVER_BYTES : process_bytes(settings, plan->plan.choice.micro_batch);
+    backend->beside(&plan->program, &plan->staging_bytes, &plan->pinned_bytes);
+    plan->pinned_bytes += plan->program.host_bytes;
+    if (shared) plan->process_bytes = process_bytes(settings, plan->plan.choice.micro_batch);
     if (!device) {
         if (!backend->measure(&plan->device, settings->storage, plan->program.arena_bytes, error))
             return false;
@@ -99,8 +103,27 @@ void step_plan_free(StepPlan *plan) {
     program_free(&plan->program);
 }
 
+void step_plan_memory(const StepPlan *plan, MemoryRow rows[MEMORY_ROWS]) {
+    for (int kind = 0; kind < BUFFER_KINDS; kind++)
+        *rows++ = (MemoryRow){buffer_kind_name((BufferKind)kind), plan->program.kind_bytes[kind]};
+    *rows++ = (MemoryRow){"staging of copies", plan->staging_bytes};
+    *rows++ = (MemoryRow){"driver and libraries (estimate)", plan->device.driver_bytes};
+    *rows++ = (MemoryRow){"process and loader", plan->process_bytes};
+    *rows++ =
+        (MemoryRow){"offloaded and pinned", one_memory(&plan->device) ? plan->pinned_bytes : 0};
+}
+
 int64_t step_plan_peak(const StepPlan *plan) {
-    return program_device_bytes(&plan->program, &plan->device) + plan->process_bytes;
+    MemoryRow rows[MEMORY_ROWS];
+    int64_t sum = 0;
+    step_plan_memory(plan, rows);
+    for (int i = 0; i < MEMORY_ROWS; i++) sum += rows[i].bytes;
+    return sum;
+}
+
+int64_t step_plan_taken(const StepPlan *plan) {
+    bool processor = !plan->device.driver_bytes;
+    return processor ? memory_resident() : plan->program.arena_bytes + plan->staging_bytes;
 }
 
 double step_plan_flops_per_token(const StepPlan *plan) {
@@ -108,21 +131,18 @@ double step_plan_flops_per_token(const StepPlan *plan) {
     return cost.useful / (double)(plan->program.B * plan->program.T);
 }
 
-static void print_memory(const StepPlan *plan, FILE *file) {
+static void print_bytes(FILE *file, const char *name, int64_t bytes) {
     char text[32];
+    if (bytes) fprintf(file, "  %-32s %12s\n", name, format_bytes(text, bytes));
+}
+
+static void print_memory(const StepPlan *plan, FILE *file) {
+    MemoryRow rows[MEMORY_ROWS];
+    step_plan_memory(plan, rows);
     fprintf(file, "memory:\n");
-    for (int kind = 0; kind < BUFFER_KINDS; kind++)
-        if (plan->program.kind_bytes[kind])
-            fprintf(file, "  %-24s %12s\n", buffer_kind_name((BufferKind)kind),
-                    format_bytes(text, plan->program.kind_bytes[kind]));
-    bool apart = plan->device.host_bandwidth > 0;
-    if (plan->program.host_bytes && !apart)
-        fprintf(file, "  %-24s %12s\n", "offloaded", format_bytes(text, plan->program.host_bytes));
-    fprintf(file, "  %-24s %12s\n", "process and loader", format_bytes(text, plan->process_bytes));
-    fprintf(file, "  %-24s %12s\n", "peak", format_bytes(text, step_plan_peak(plan)));
-    if (plan->program.host_bytes && apart)
-        fprintf(file, "  %-24s %12s\n", "pinned host memory",
-                format_bytes(text, plan->program.host_bytes));
+    for (int i = 0; i < MEMORY_ROWS; i++) print_bytes(file, rows[i].name, rows[i].bytes);
+    print_bytes(file, "peak", step_plan_peak(plan));
+    if (!one_memory(&plan->device)) print_bytes(file, "host memory, pinned", plan->pinned_bytes);
 }
 
 void step_plan_print(const StepPlan *plan, const TrainSettings *settings, FILE *file) {

@@ -2,12 +2,14 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "cpu/backend.h"
 #include "eval/evaluate.h"
 #include "eval/generate.h"
 #include "make_model.h"
 
 static void open_model(LoadedModel *model, const char *directory, InferenceSettings settings) {
     Error error;
+    settings.backend = &backend_cpu;
     assert_done(model_open(model, directory, &settings, &error), error);
 }
 

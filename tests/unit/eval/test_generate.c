@@ -1,5 +1,6 @@
 /* Generation: whatever way the prompt goes into the caches, the tokens are the same; the ends of
  * it. */
+#include "cpu/backend.h"
 #include "eval/generate.h"
 #include "make_model.h"
 
@@ -23,7 +24,8 @@ static int open_model(void **state) {
     (void)state;
     Error error;
     ModelConfig config = small_model(CONTEXT);
-    const InferenceSettings settings = {.context = CONTEXT, .storage = DTYPE_F32};
+    const InferenceSettings settings = {
+        .backend = &backend_cpu, .context = CONTEXT, .storage = DTYPE_F32};
     assert_done(model_open(&model, save_model("generate", &config, true), &settings, &error),
                 error);
     for (uint64_t i = 0; i < CONTEXT; i++) prompt[i] = (uint32_t)random_below(3, 0, i, VOCAB);
@@ -168,7 +170,8 @@ static void test_checkpoints_that_cannot_be_opened(void **state) {
     (void)state;
     Error error;
     LoadedModel other;
-    const InferenceSettings settings = {.context = CONTEXT, .storage = DTYPE_F32};
+    const InferenceSettings settings = {
+        .backend = &backend_cpu, .context = CONTEXT, .storage = DTYPE_F32};
     assert_fails_with(model_open(&other, test_path("nothing"), &settings, &error), error,
                       "nothing");
     ModelConfig config = small_model(16);

@@ -22,7 +22,7 @@ static void test_devices(void **state) {
     for (const char *const *name = device_names(); *name; name++)
         assert_done(device_find(&device, *name, DTYPE_BF16, &error), error);
     assert_done(device_find(&device, "RTX-5090", DTYPE_BF16, &error), error);
-    assert_true(device.memory == (int64_t)32 << 30);
+    assert_true(device.memory == (int64_t)32606 << 20);
     assert_fails_with(device_find(&device, "rtx-5091", DTYPE_BF16, &error), error, "rtx-5090");
 }
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cpu/backend.h"
+#include "cuda/backend.h"
 #include "support.h"
 #include "train/step_plan.h"
 
@@ -112,6 +113,54 @@ static void test_table_adds_up(void **state) {
     step_plan_free(&plan);
 }
 
+/* On every GPU of the list, with the backend's own scratch memory and staging. */
+static void test_gpu_table_holds_all_that_is_taken(void **state) {
+    (void)state;
+    TrainSettings settings = settings_of("llama-110m", 2048, 16);
+    for (const char *const *name = device_names(); *name; name++) {
+        Error error;
+        Device device;
+        StepPlan plan;
+        MemoryRow rows[MEMORY_ROWS];
+        int64_t staging, pinned, sum = 0;
+        assert_done(device_find(&device, *name, settings.storage, &error), error);
+        assert_done(step_plan_make(&plan, &settings, &backend_cuda, &device, &error), error);
+        backend_cuda.beside(&plan.program, &staging, &pinned);
+        assert_true(staging > 0 && pinned > 0);
+        assert_true(plan.staging_bytes == staging);
+        assert_true(plan.pinned_bytes == pinned + plan.program.host_bytes);
+        step_plan_memory(&plan, rows);
+        for (int i = 0; i < MEMORY_ROWS; i++) sum += rows[i].bytes;
+        int64_t taken = plan.program.arena_bytes + staging + DRIVER_BYTES + plan.process_bytes;
+        if (!device.host_bandwidth) taken += plan.pinned_bytes;
+        assert_true(sum == taken && step_plan_peak(&plan) == taken);
+        assert_true((double)taken <= 0.85 * (double)device.memory);
+        assert_true((plan.process_bytes > 0) == (device.host_bandwidth == 0));
+        step_plan_free(&plan);
+    }
+}
+
+/* The planner counts what is beside the arena: a limit that leaves room for the arena alone is too low. */
+static void test_staging_must_fit_too(void **state) {
+    (void)state;
+    Error error;
+    Device device;
+    StepPlan plan, tight;
+    TrainSettings settings = settings_of("llama-15m", 1024, 8);
+    settings.micro_batch = 8, settings.recompute = RECOMPUTE_NONE, settings.offload = OFFLOAD_NONE;
+    settings.optimizer_state = STATE_FP32, settings.logit_chunk = 1024;
+    assert_done(device_find(&device, "rtx-5090", settings.storage, &error), error);
+    assert_done(step_plan_make(&plan, &settings, &backend_cuda, &device, &error), error);
+    settings.memory = step_plan_peak(&plan);
+    assert_done(step_plan_make(&tight, &settings, &backend_cuda, &device, &error), error);
+    assert_true(step_plan_peak(&tight) == settings.memory);
+    step_plan_free(&tight);
+    settings.memory--;
+    assert_fails_with(step_plan_make(&tight, &settings, &backend_cuda, &device, &error), error,
+                      "does not fit");
+    step_plan_free(&plan);
+}
+
 static void test_large_model_fits_small_memory(void **state) {
     (void)state;
     TrainSettings settings = settings_of("llama-977m", 4096, 8);
@@ -175,6 +224,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_buffers_never_collide),
         cmocka_unit_test(test_table_adds_up),
+        cmocka_unit_test(test_gpu_table_holds_all_that_is_taken),
+        cmocka_unit_test(test_staging_must_fit_too),
         cmocka_unit_test(test_large_model_fits_small_memory),
         cmocka_unit_test(test_less_memory_means_more_recompute_then_refusal),
         cmocka_unit_test(test_micro_batch_does_not_depend_on_recompute),
