@@ -1,0 +1,92 @@
+# The ways of running kernels on the CPU, and how C++ is compiled for them. These commands do not go through
+# CMake's own C++, because each mode has a compiler of its own and hearth has no C++.
+find_program(HEARTH_GXX NAMES g++-12 g++)
+find_program(HEARTH_CLANGXX NAMES clang++-14 clang++)
+
+set(test_gpu_modes)
+if(HEARTH_GXX)
+  list(APPEND test_gpu_modes plain)
+  if(NOT HEARTH_SANITIZE AND NOT HEARTH_FUZZ) # a program has one sanitizer
+    list(APPEND test_gpu_modes asan race)
+    execute_process(COMMAND ${HEARTH_GXX} -print-file-name=libasan.so
+      OUTPUT_VARIABLE asan_runtime OUTPUT_STRIP_TRAILING_WHITESPACE)
+  endif()
+else()
+  message(NOTICE "No g++: the kernels are not tested on the CPU.")
+endif()
+if(HEARTH_CLANGXX AND asan_runtime)
+  execute_process(COMMAND ${HEARTH_CLANGXX} -print-file-name=libclang_rt.msan-${CMAKE_SYSTEM_PROCESSOR}.a
+    OUTPUT_VARIABLE msan_runtime OUTPUT_STRIP_TRAILING_WHITESPACE)
+  if(EXISTS "${msan_runtime}")
+    list(APPEND test_gpu_modes msan)
+  endif()
+endif()
+if(NOT msan_runtime)
+  message(NOTICE "No clang++ with MemorySanitizer: the kernels are not tested for unwritten memory.")
+endif()
+
+set(test_gpu_cxx_plain ${HEARTH_GXX})
+set(test_gpu_flags_plain -O2 -march=native)
+
+# -fsanitize-sections: red zones between __shared__ variables too.
+set(test_gpu_cxx_asan ${HEARTH_GXX})
+set(test_gpu_flags_asan -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined
+  -fsanitize-sections=shared_memory -fno-omit-frame-pointer)
+set(test_gpu_link_asan -fsanitize=address,undefined)
+
+set(test_gpu_cxx_msan ${HEARTH_CLANGXX})
+set(test_gpu_flags_msan -O1 -fsanitize=memory -fno-omit-frame-pointer
+  -fsanitize-ignorelist=${CMAKE_CURRENT_SOURCE_DIR}/msan_ignore.txt)
+set(test_gpu_link_msan -fsanitize=memory)
+
+# Only kernels are instrumented, and host/race.cpp takes the place of the sanitizer's library.
+set(test_gpu_cxx_race ${HEARTH_GXX})
+set(test_gpu_flags_race -O1 -DTEST_RACE=1)
+set(test_gpu_kernel_flags_race -fsanitize=thread --param=tsan-instrument-func-entry-exit=0)
+
+set(test_gpu_environment_asan ASAN_OPTIONS=detect_leaks=0)
+# Programs are not compiled for MemorySanitizer, so what they allocate counts as initialised.
+set(test_gpu_environment_msan MSAN_OPTIONS=poison_in_malloc=0:poison_in_free=0)
+
+set(test_gpu_flags -std=c++17 -g -fPIC -fvisibility=hidden -Wall -Wextra -Wshadow -D_GNU_SOURCE
+  -I${CMAKE_CURRENT_SOURCE_DIR} -I${CMAKE_SOURCE_DIR}/src -isystem ${HEARTH_CUDA_INCLUDE})
+# Contraction would round otherwise than the device, where nvcc decides what becomes an fma.
+set(test_gpu_kernel_flags -x c++ -ffp-contract=off -Wno-unknown-pragmas)
+
+# Compiles sources (.cpp, or .cu as kernels) for a mode; sets the variable `result` to their objects.
+function(test_gpu_compile result mode)
+  set(objects)
+  foreach(source ${ARGN})
+    file(RELATIVE_PATH name ${CMAKE_SOURCE_DIR} ${source})
+    set(object ${CMAKE_CURRENT_BINARY_DIR}/${mode}/${name}.o)
+    get_filename_component(folder ${object} DIRECTORY)
+    file(MAKE_DIRECTORY ${folder})
+    set(flags ${test_gpu_flags} ${test_gpu_flags_${mode}})
+    if(source MATCHES "\\.cu$")
+      list(APPEND flags ${test_gpu_kernel_flags} ${test_gpu_kernel_flags_${mode}})
+    endif()
+    add_custom_command(OUTPUT ${object}
+      COMMAND ${test_gpu_cxx_${mode}} ${flags} -MD -MF ${object}.d -c ${source} -o ${object}
+      DEPENDS ${source} DEPFILE ${object}.d VERBATIM COMMENT "Compiling ${name} (${mode})")
+    list(APPEND objects ${object})
+  endforeach()
+  set(${result} ${objects} PARENT_SCOPE)
+endfunction()
+
+# Gives a C program what a mode's library needs in the program itself.
+function(test_gpu_link_runtime target mode)
+  if(mode STREQUAL asan)
+    target_link_options(${target} PRIVATE -Wl,--no-as-needed ${asan_runtime} -Wl,--as-needed)
+  elseif(mode STREQUAL msan)
+    target_link_options(${target} PRIVATE -Wl,--whole-archive ${msan_runtime} -Wl,--no-whole-archive
+      -Wl,--export-dynamic)
+    target_link_libraries(${target} PRIVATE pthread rt dl m)
+  endif()
+endfunction()
+
+# A test that runs a program in a mode, with further variables of the environment.
+function(test_gpu_test name mode target)
+  add_test(NAME cuda/${name} COMMAND ${target})
+  set_tests_properties(cuda/${name} PROPERTIES SKIP_RETURN_CODE 77
+    ENVIRONMENT "LD_LIBRARY_PATH=${CMAKE_CURRENT_BINARY_DIR}/${mode};${test_gpu_environment_${mode}};${ARGN}")
+endfunction()
