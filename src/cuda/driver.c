@@ -4,18 +4,14 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-typedef struct Symbol {
-    const char *name;
-    void **place;
-} Symbol;
-
-/* Fills the table from the library; the error names the first function that is not there. */
-static bool find_symbols(void *library, const Symbol *symbols, size_t count, const char *remedy,
-                         Error *error) {
+bool library_symbols(void *library, const LibrarySymbol *symbols, size_t count, const char *name,
+                     Error *error) {
     for (size_t i = 0; i < count; i++)
         if (!(*symbols[i].place = dlsym(library, symbols[i].name)))
-            return fail(error, "%s has no function %s: %s", remedy, symbols[i].name,
-                        "the driver is older than hearth needs (570, CUDA 12.8); update it");
+            return fail(error,
+                        "%s has no function %s: the driver is older than hearth needs (570, CUDA "
+                        "12.8); update it",
+                        name, symbols[i].name);
     return true;
 }
 
@@ -25,9 +21,9 @@ bool cuda_driver_open(CudaDriver *table, Error *error) {
     *table = (CudaDriver){.library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL)};
     if (!table->library)
         return fail(error, "no NVIDIA driver is installed (libcuda.so.1 was not found)");
-    const Symbol symbols[] = {CUDA_FUNCTIONS(SYMBOL)};
-    if (find_symbols(table->library, symbols, sizeof symbols / sizeof *symbols, "libcuda.so.1",
-                     error))
+    const LibrarySymbol symbols[] = {CUDA_FUNCTIONS(SYMBOL)};
+    if (library_symbols(table->library, symbols, sizeof symbols / sizeof *symbols, "libcuda.so.1",
+                        error))
         return true;
     cuda_driver_close(table);
     return false;
@@ -44,13 +40,13 @@ bool cublaslt_open(CublasLt *table, Error *error) {
     for (size_t i = 0; i < sizeof names / sizeof *names && !table->library; i++)
         table->library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
     if (!table->library)
-        return fail(error,
-                    "cuBLASLt, which multiplies matrices, was not found (libcublasLt.so.13 or .12): "
-                    "install it (NVIDIA's package libcublas) or put its folder into "
-                    "LD_LIBRARY_PATH");
-    const Symbol symbols[] = {CUBLASLT_FUNCTIONS(SYMBOL)};
-    if (find_symbols(table->library, symbols, sizeof symbols / sizeof *symbols, "libcublasLt",
-                     error))
+        return fail(
+            error, "cuBLASLt, which multiplies matrices, was not found (libcublasLt.so.13 or .12): "
+                   "install it (NVIDIA's package libcublas) or put its folder into "
+                   "LD_LIBRARY_PATH");
+    const LibrarySymbol symbols[] = {CUBLASLT_FUNCTIONS(SYMBOL)};
+    if (library_symbols(table->library, symbols, sizeof symbols / sizeof *symbols, "libcublasLt",
+                        error))
         return true;
     cublaslt_close(table);
     return false;

@@ -94,6 +94,15 @@ void cuda_driver_close(CudaDriver *driver);
 bool cublaslt_open(CublasLt *cublaslt, Error *error);
 void cublaslt_close(CublasLt *cublaslt);
 
+typedef struct LibrarySymbol {
+    const char *name;
+    void **place;
+} LibrarySymbol;
+
+/* Fills a table from an opened library; the error names the first function that is not there. */
+bool library_symbols(void *library, const LibrarySymbol *symbols, size_t count, const char *name,
+                     Error *error);
+
 /* fail() with the name and text of a CUDA error after the message, when `result` is one. */
 bool cuda_check(const CudaDriver *driver, CUresult result, Error *error, const char *format, ...)
     __attribute__((format(printf, 4, 5)));

@@ -10,5 +10,6 @@ typedef struct KernelImage {
 } KernelImage;
 
 extern const KernelImage kernel_images[]; /* ends with a name of NULL */
+extern const char kernel_chips[];         /* what they were compiled for: "80 90 120f" */
 
 #endif

@@ -29,12 +29,9 @@ typedef struct CudaReport {
     Error not_watched;
     int temperature, slowdown_temperature; /* degrees Celsius */
     int power, power_limit, power_default; /* watts */
-    int64_t slowed;                        /* why the clock is not the highest: bits of nvml.h */
+    char slowed[96]; /* why the clock is not the highest, such as "its power limit, heat" */
 } CudaReport;
 
 void cuda_report(CudaReport *report);
-
-/* Why the clock is low, as text: "its power limit, heat"; empty when nothing slows it. */
-void cuda_slowed_text(int64_t slowed, char *text, size_t size);
 
 #endif
