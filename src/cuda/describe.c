@@ -195,7 +195,7 @@ static bool measure_peak(Bench *bench, Dtype storage, double *peak, Error *error
 }
 
 bool cuda_measure(Device *device, Dtype storage, int64_t memory, Error *error) {
-    enum { MOST = 512 << 20, LEAST = CUDA_MATMUL_WORKSPACE + (8 << 20) };
+    enum { MOST = 512 << 20, LEAST = CUDA_MATMUL_WORKSPACE + (1 << 20) };
     const Gpu *gpu = gpu_open(error);
     Bench bench;
     if (!gpu) return false;
