@@ -3,8 +3,8 @@
  * The second opinion beside the host compiler's reading of the same .cu file, and the only layer that
  * executes the inline assembly of src/cuda/kernels/seam.h. What the interpreter does not know it refuses
  * when the file is loaded: it never guesses. */
-#ifndef HEARTH_TESTS_CUDA_PTX_H
-#define HEARTH_TESTS_CUDA_PTX_H
+#ifndef TEST_CUDA_PTX_H
+#define TEST_CUDA_PTX_H
 
 #include <string>
 
@@ -17,6 +17,9 @@ namespace ptx {
 /* Decodes the kernels of every DIRECTORY/NAME.ptx; false with a message that names file, line and the
  * instruction. Call it once, before find(). */
 bool load(const std::string &directory, std::string &error);
+
+/* The same of one file. */
+bool load_file(const std::string &file, std::string &error);
 
 /* A kernel of the loaded files, to be given to host::launch() as one compiled for the host would be: it
  * states its static shared memory itself. Null when no file has it. Lives as long as the process. */
