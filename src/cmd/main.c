@@ -19,6 +19,7 @@ static const struct {
     {"eval", "loss and bits per byte of a checkpoint", verb_eval},
     {"generate", "sample text from a checkpoint", verb_generate},
     {"plan", "memory and time on any device, before the run", verb_plan},
+    {"doctor", "is this machine ready, and the remedy if not", verb_doctor},
 };
 enum { VERBS = sizeof verbs / sizeof *verbs };
 

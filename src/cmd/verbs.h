@@ -9,5 +9,6 @@ int verb_train(int argc, char **argv);
 int verb_eval(int argc, char **argv);
 int verb_generate(int argc, char **argv);
 int verb_plan(int argc, char **argv);
+int verb_doctor(int argc, char **argv);
 
 #endif

@@ -32,7 +32,7 @@ enum {
     X(power_limit, "nvmlDeviceGetEnforcedPowerLimit", (NvmlDevice device, unsigned *milliwatts)) \
     X(power_default, "nvmlDeviceGetPowerManagementDefaultLimit", \
       (NvmlDevice device, unsigned *milliwatts)) \
-    X(slowed, "nvmlDeviceGetCurrentClocksThrottleReasons", \
+    X(slowed, "nvmlDeviceGetCurrentClocksEventReasons", \
       (NvmlDevice device, unsigned long long *reasons))
 
 #define NVML_MEMBER(member, name, parameters) int(*member) parameters;

@@ -13,7 +13,7 @@ says err "did you mean 'train'?"
 
 # Every verb explains itself on stdout, and refuses an option it does not know, naming the way to help.
 for verb in demo "tokenizer train" "tokenizer encode" "tokenizer decode" "tokenizer eval" \
-    "data build" "data inspect" train eval generate plan; do
+    "data build" "data inspect" train eval generate plan doctor; do
     read -r -a words <<<"$verb"
     run 0 "${words[@]}" --help
     says out "Usage: hearth $verb"
