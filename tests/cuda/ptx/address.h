@@ -7,7 +7,12 @@
 
 namespace ptx {
 
-enum class Space { global, shared, parameter };
+enum class Space {
+    global,
+    shared,
+    parameter,   /* one by its name */
+    in_parameter /* by an address, in those that the name stands for */
+};
 
 /* `bytes` at [slots[operand] + offset], aligned to as many bytes. */
 template <Space SPACE>
@@ -23,6 +28,11 @@ unsigned char *address(Thread &thread, const Instruction &i, size_t operand, int
         if (in_window + uint64_t{bytes} > thread.shared_bytes)
             fault(thread, i, "an address beyond the block's shared memory");
         return thread.shared + in_window;
+    }
+    if constexpr (SPACE == Space::in_parameter) {
+        const uint64_t begins = reinterpret_cast<uintptr_t>(thread.slots);
+        const uint64_t size = sizeof *slot * thread.kernel.parsed.parameter_slots;
+        if (at - begins > size - bytes) fault(thread, i, "an address beyond the parameters");
     }
     if (at % bytes) fault(thread, i, "a misaligned address");
     if (at < 4096) fault(thread, i, "a null address");

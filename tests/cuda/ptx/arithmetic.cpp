@@ -150,8 +150,22 @@ void decode_mad(Decoder &d) {
     }));
 }
 
+/* fma.rm: down to the next float where the nearest lies above the exact sum. */
+void multiply_add_down(Thread &thread, const Instruction &i) {
+    const float a = read<float>(thread, i.slots[1]), b = read<float>(thread, i.slots[2]);
+    const float c = read<float>(thread, i.slots[3]), nearest = std::fma(a, b, c);
+    const double rest = static_cast<double>(c) - static_cast<double>(nearest);
+    const bool above = std::fma(static_cast<double>(a), static_cast<double>(b), rest) < 0;
+    write<float>(thread, i.slots[0], above ? std::nextafter(nearest, -INFINITY) : nearest);
+}
+
 void decode_fma(Decoder &d) {
     d.values(4);
+    if (d.take("rm")) {
+        d.choose({"f32"});
+        d.execute(multiply_add_down);
+        return;
+    }
     d.choose({"rn"});
     d.execute(visit_floats(d.type(), d.take("ftz"), [](auto tag) -> Execute {
         return ternary<typename decltype(tag)::Of, MultiplyAdd>;

@@ -57,15 +57,15 @@ void set_offset(Decoder &d, size_t operand) {
     d.result.immediate = operands[operand].offset;
 }
 
-void check_parameter(Decoder &d, size_t bytes) {
+/* A parameter by its name, within which the access lies, or by an address. */
+Space which_parameter(Decoder &d, size_t bytes) {
     const Operand &operand = d.statement.operands[1];
-    const auto &parameters = d.kernel.parameters;
-    const auto found = std::find_if(parameters.begin(), parameters.end(), [&](Parameter known) {
-        return known.slot == operand.slots[0];
-    });
-    if (found == parameters.end() || operand.offset < 0 ||
-        static_cast<uint64_t>(operand.offset) + bytes > found->bytes)
-        d.refuse("not within a parameter");
+    if (operand.slots[0] >= d.kernel.parameter_slots) return Space::in_parameter;
+    for (const Parameter &known : d.kernel.parameters)
+        if (known.slot == operand.slots[0] && operand.offset >= 0 &&
+            static_cast<uint64_t>(operand.offset) + bytes <= known.bytes)
+            return Space::parameter;
+    d.refuse("not within the parameter");
 }
 
 unsigned vector_length(Decoder &d) {
@@ -73,18 +73,19 @@ unsigned vector_length(Decoder &d) {
 }
 
 void decode_ld(Decoder &d) {
-    const Space from = space(d);
+    Space from = space(d);
     const unsigned count = vector_length(d);
     const Type type = d.type();
     d.operands({count, 1});
     set_offset(d, 1);
     if (count * bytes_of(type) > 16) d.refuse("more than 16 bytes");
-    if (from == Space::parameter) check_parameter(d, count * bytes_of(type));
+    if (from == Space::parameter) from = which_parameter(d, count * bytes_of(type));
     const auto pick = [from, count](auto tag) -> Execute {
         typedef typename decltype(tag)::Of T;
-        return from == Space::shared      ? load_of<T, Space::shared>(count)
-               : from == Space::parameter ? load_of<T, Space::parameter>(count)
-                                          : load_of<T, Space::global>(count);
+        return from == Space::shared         ? load_of<T, Space::shared>(count)
+               : from == Space::parameter    ? load_of<T, Space::parameter>(count)
+               : from == Space::in_parameter ? load_of<T, Space::in_parameter>(count)
+                                             : load_of<T, Space::global>(count);
     };
     const Execute with_sign = visit_all_integers(type, pick);
     d.execute(with_sign ? with_sign : visit_widths(type, pick));

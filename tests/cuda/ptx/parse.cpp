@@ -266,6 +266,14 @@ class Parser {
         return named(word());
     }
 
+    /* A parameter's name is its memory between brackets, its address elsewhere. */
+    Slot address_if_parameter(Slot slot) {
+        if (slot >= kernel->parameter_slots) return slot;
+        const Slot address = new_slots(1);
+        kernel->parameter_addresses.push_back({address, slot});
+        return address;
+    }
+
     std::vector<Slot> list(const char *end) {
         std::vector<Slot> slots;
         do slots.push_back(value());
@@ -292,7 +300,7 @@ class Parser {
             result.kind = Operand::Kind::name;
             result.text = word();
         } else {
-            result.slots = {value()};
+            result.slots = {address_if_parameter(value())};
             if (accept("|")) {
                 result.kind = Operand::Kind::vector;
                 result.slots.push_back(value());
@@ -390,6 +398,7 @@ class Parser {
         result.name = word();
         result.threads = 1024;
         parameters();
+        result.parameter_slots = result.slots.size();
         limits();
         body();
         result.static_shared_bytes = (result.static_shared_bytes + 127) / 128 * 128;

@@ -41,8 +41,12 @@ struct Statement {
 };
 
 struct Parameter {
-    Slot slot; /* its first; what follows them holds the rest of its bytes */
+    Slot slot; /* its first; those that follow hold the rest of its bytes */
     unsigned bytes;
+};
+
+struct ParameterAddress {
+    Slot slot, parameter;
 };
 
 struct Special {
@@ -54,6 +58,8 @@ struct ParsedKernel {
     std::string name;
     unsigned threads; /* most in a block */
     std::vector<Parameter> parameters;
+    size_t parameter_slots; /* they come first */
+    std::vector<ParameterAddress> parameter_addresses;
     std::vector<Special> specials;
     std::vector<uint64_t> slots; /* as a thread finds them */
     size_t static_shared_bytes;  /* dynamic shared memory follows */

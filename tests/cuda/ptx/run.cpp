@@ -20,6 +20,8 @@ void run(const DecodedKernel &kernel, void **parameters) {
         const Parameter &parameter = kernel.parsed.parameters[i];
         memcpy(&slots[parameter.slot], parameters[i], parameter.bytes);
     }
+    for (const ParameterAddress &address : kernel.parsed.parameter_addresses)
+        slots[address.slot] = reinterpret_cast<uintptr_t>(&slots[address.parameter]);
     const size_t shared_bytes = kernel.parsed.static_shared_bytes + host::dynamic_shared_bytes();
     Thread thread{kernel, slots.data(), kernel.code.data(), host::static_shared(), shared_bytes};
     while (thread.next) {
