@@ -86,12 +86,14 @@ static Layers measure_layers(const Rewrite *rewrite) {
     return layers;
 }
 
-/* Kept for the backward of a layer, but not the last one's, which begins at once. */
+/* Kept for the backward of a layer, long enough for both copies; but not of the last layer, which the
+ * backward pass begins with. */
 static bool is_kept(const Rewrite *rewrite, int buffer, Span span, const Layers *layers) {
     if (rewrite->program->buffers[buffer].kind != BUFFER_ACTIVATION) return false;
     if (span.forward < 0 || span.backward < 0) return false;
     int layer = rewrite->source[span.backward].layer;
-    return layer >= 0 && layer < layers->count - 1;
+    if (layer < 0 || layer == layers->count - 1) return false;
+    return span.backward - span.forward > layers->forward + layers->backward;
 }
 
 static int add_like(Program *program, int index, MemorySpace space, const char *suffix) {
@@ -109,19 +111,17 @@ static int offload_activation(Rewrite *rewrite, int buffer, Span span, const Lay
     int64_t n = program->buffers[buffer].elements;
     int host = add_like(program, buffer, SPACE_HOST, " on host"),
         fetched = add_like(program, buffer, SPACE_DEVICE, " fetched");
-    int stored = (int)smaller(span.forward + 1 + layers->forward, span.backward);
-    int fetch = span.backward - layers->backward;
     plan_copy(rewrite, (Copy){.to = whole(host),
                               .from = whole(buffer),
                               .n = n,
                               .section = SECTION_MICRO_BATCH,
                               .start = span.forward + 1,
-                              .wait = stored});
+                              .wait = span.forward + 1 + layers->forward});
     plan_copy(rewrite, (Copy){.to = whole(fetched),
                               .from = whole(host),
                               .n = n,
                               .section = SECTION_MICRO_BATCH,
-                              .start = fetch > stored ? fetch : stored,
+                              .start = span.backward - layers->backward,
                               .wait = span.backward});
     return fetched;
 }
@@ -142,7 +142,7 @@ static void rename_backward(Rewrite *rewrite, const int *fetched) {
 
 /* Small buffers (statistics) stay: they would save nothing and each costs two copies. */
 static bool offload_activations(Rewrite *rewrite, Error *error) {
-    enum { LEAST_SHARE = 16 }; /* of the largest */
+    enum { SMALL_SHARE = 16 }; /* of the largest */
     int buffers = rewrite->program->buffer_count;
     int64_t largest = 0;
     Span *spans = allocate((size_t)buffers, sizeof *spans, error);
@@ -155,7 +155,7 @@ static bool offload_activations(Rewrite *rewrite, Error *error) {
             if (is_kept(rewrite, b, spans[b], &layers) && bytes > largest) largest = bytes;
         }
         for (int b = 0; b < buffers; b++) {
-            bool large = buffer_bytes(&rewrite->program->buffers[b]) >= largest / LEAST_SHARE;
+            bool large = buffer_bytes(&rewrite->program->buffers[b]) > largest / SMALL_SHARE;
             fetched[b] = b;
             if (large && is_kept(rewrite, b, spans[b], &layers))
                 fetched[b] = offload_activation(rewrite, b, spans[b], &layers);
@@ -231,20 +231,28 @@ static void put_copy(Rewrite *rewrite, const Copy *copy, OperationKind kind) {
     operation->copy = (CopyShape){.n = copy->n, .id = copy->id};
 }
 
+static void put_start(Rewrite *rewrite, Copy *copy) {
+    copy->id = take_id(rewrite);
+    put_copy(rewrite, copy, OP_COPY_START);
+}
+
+static void put_wait(Rewrite *rewrite, const Copy *copy) {
+    put_copy(rewrite, copy, OP_COPY_WAIT);
+    rewrite->under_way[copy->id] = false;
+}
+
 /* What stands before operation `o`: the waits, then the starts, which may take over memory that what was
- * waited for has left. */
+ * waited for has left. At the end of a section a copy may have to be waited for at once. */
 static void put_copies(Rewrite *rewrite, SectionKind section, int o) {
     for (int c = 0; c < rewrite->copy_count; c++) {
         const Copy *copy = &rewrite->copies[c];
-        if (copy->section != section || copy->wait != o) continue;
-        put_copy(rewrite, copy, OP_COPY_WAIT);
-        rewrite->under_way[copy->id] = false;
+        if (copy->section == section && copy->wait == o && copy->start < o) put_wait(rewrite, copy);
     }
     for (int c = 0; c < rewrite->copy_count; c++) {
         Copy *copy = &rewrite->copies[c];
         if (copy->section != section || copy->start != o) continue;
-        copy->id = take_id(rewrite);
-        put_copy(rewrite, copy, OP_COPY_START);
+        put_start(rewrite, copy);
+        if (copy->wait == o) put_wait(rewrite, copy);
     }
 }
 
