@@ -16,7 +16,7 @@ enum {
     RANDOM_ROUND = 4,   /* stochastic rounding: low half = tensor */
 };
 
-static inline uint64_t random_stream(uint32_t purpose, uint32_t part) {
+HOST_DEVICE uint64_t random_stream(uint32_t purpose, uint32_t part) {
     return ((uint64_t)purpose << 32) | part;
 }
 

@@ -3,10 +3,20 @@
 #ifndef HEARTH_CUDA_WORKSPACE_H
 #define HEARTH_CUDA_WORKSPACE_H
 
+#include "base/integer.h"
 #include "step/program.h"
 
 /* Scratch that cuBLASLt may use: what NVIDIA advises for Hopper and later; earlier chips need less. */
 enum { CUDA_MATMUL_WORKSPACE = 32 << 20 };
+
+/* Blocks that a sum over a whole tensor is cut into, whatever the GPU: its bits do not depend on that. */
+enum { CUDA_SUM_BLOCKS = 1024 };
+
+/* Blocks that share the N rows of RMSNorm's backward: each has a row of partial sums. */
+static inline int64_t cuda_rmsnorm_blocks(int64_t N) {
+    enum { LEAST_ROWS = 8 };
+    return smaller(divide_up(N, LEAST_ROWS), CUDA_SUM_BLOCKS);
+}
 
 /* Bytes an operation needs while it runs; -1 with an error when no kernel can do it. */
 int64_t cuda_workspace(const Program *program, const Operation *operation, Error *error);

@@ -1,0 +1,54 @@
+/* Rotary position embedding (Su et al., arXiv 2104.09864), with halves of a head as the pairs. */
+#include "cuda/scalars.h"
+#include "vectors.cuh"
+
+enum { THREADS = 256 };
+
+/* Turns LANES pairs: from[i] and from[pairs + i] by the angles of cos_sin[i][2], i < count. */
+template <class S>
+DEVICE void rotate(S *to, const S *from, const float *cos_sin, int64_t pairs, int64_t count,
+                   float sign) {
+    float x1[LANES<S>], x2[LANES<S>], angle[2 * LANES<S>];
+    load(x1, from, count);
+    load(x2, from + pairs, count);
+    load(angle, cos_sin, 2 * count);
+#pragma unroll
+    for (int i = 0; i < LANES<S>; i++) {
+        const float first = x1[i], second = x2[i];
+        const float cosine = angle[2 * i], sine = sign * angle[2 * i + 1];
+        x1[i] = first * cosine - second * sine;
+        x2[i] = second * cosine + first * sine;
+    }
+    store(to, x1, count);
+    store(to + pairs, x2, count);
+}
+
+/* Rotates the first `rotated` of each token's `heads` heads of D and copies the others, a token to a
+ * block. cos_sin[position][D/2][2]; sign: -1 to turn back. out may be x. */
+template <class S>
+DEVICE void rope(S *out, const S *x, const float *cos_sin, const CudaScalars *scalars, int64_t T,
+                 int64_t heads, int64_t rotated, int64_t D, float sign) {
+    const int64_t n = blockIdx.x, pairs = D / 2, width = heads * D;
+    const S *from = x + n * width;
+    S *to = out + n * width;
+    const float *angles = cos_sin + (scalars->position + n % T) * D;
+    const unsigned vectors = ((unsigned)pairs + LANES<S> - 1) / LANES<S>; /* of half a head */
+    for (unsigned i = threadIdx.x; i < rotated * vectors; i += blockDim.x) {
+        const int64_t c = i % vectors * LANES<S>, at = i / vectors * D + c;
+        rotate(to + at, from + at, angles + 2 * c, pairs, pairs - c, sign);
+    }
+    if (out == x) return;
+    for (int64_t c = rotated * D + threadIdx.x * LANES<S>; c < width; c += blockDim.x * LANES<S>)
+        copy_lanes(to + c, from + c, width - c);
+}
+
+#define INSTANCE(suffix, S) \
+    KERNEL(rope_##suffix, THREADS) \
+    (S * out, const S *x, const float *cos_sin, const CudaScalars *scalars, int64_t T, \
+     int64_t heads, int64_t rotated, int64_t D, float sign) { \
+        rope(out, x, cos_sin, scalars, T, heads, rotated, D, sign); \
+    } \
+    EXPORT_KERNEL(rope_##suffix)
+
+INSTANCE(bf16, Bf16)
+INSTANCE(fp32, float)

@@ -1,0 +1,114 @@
+/* The table from operation kind to what queues it, and the operations that work on rows of a tensor.
+ * What each computes is said in cpu/kernels.h. */
+#include "cuda/executor.h"
+#include "cuda/workspace.h"
+
+enum { THREADS = 256, WARPS = THREADS / 32 }; /* as in the kernels */
+
+/* Threads of a block that walks over rows of `length` numbers of the storage type, 16 bytes a thread at a
+ * time: whole warps, at most `most`. */
+static unsigned row_threads(const Call *call, int64_t length, int64_t most) {
+    const int64_t lanes = 16 / dtype_size(call->storage);
+    return (unsigned)smaller(divide_up(length, 32 * lanes) * 32, most);
+}
+
+static bool embedding_forward(Call *call) {
+    int64_t N = call->operation->embedding.N, C = call->operation->embedding.C;
+    void *arguments[] = {&call->out[0], &call->in[0], &call->in[1], &N, &C};
+    const Grid grid = {divide_up(N, WARPS), 1, 1};
+    return launch(call, "embedding_forward", grid, THREADS, 0, arguments);
+}
+
+static bool embedding_backward(Call *call) {
+    enum { BLOCKS_MOST = 1024 };
+    int64_t N = call->operation->embedding.N, C = call->operation->embedding.C;
+    void *arguments[] = {&call->out[0], &call->in[0], &call->in[1], &N, &C};
+    const Grid grid = {smaller(call->operation->embedding.V, BLOCKS_MOST), 1, 1};
+    return launch(call, "embedding_backward", grid, THREADS, 0, arguments);
+}
+
+static bool rmsnorm_forward(Call *call) {
+    int64_t N = call->operation->norm.N, C = call->operation->norm.C;
+    float eps = call->operation->norm.eps;
+    void *arguments[] = {&call->out[0], &call->out[1], &call->in[0], &call->in[1], &N, &C, &eps};
+    const Grid grid = {divide_up(N, WARPS), 1, 1};
+    return launch(call, "rmsnorm_forward", grid, THREADS, 0, arguments);
+}
+
+static bool rmsnorm_backward(Call *call) {
+    enum { COLUMNS = 32, SUM_THREADS = 1024 };
+    int64_t N = call->operation->norm.N, C = call->operation->norm.C;
+    int64_t blocks = cuda_rmsnorm_blocks(N);
+    CUdeviceptr *in = call->in;
+    void *rows[] = {&call->out[0], &call->workspace, &in[0], &in[1], &in[2],
+                    &in[3],        &in[4],           &N,     &C};
+    void *weight[] = {&call->out[1], &call->workspace, &blocks, &C};
+    return launch(call, "rmsnorm_backward", (Grid){blocks, 1, 1}, row_threads(call, C, THREADS),
+                  C * dtype_size(DTYPE_F32), rows) &&
+           launch_only(call, "rmsnorm_backward_weight", (Grid){divide_up(C, COLUMNS), 1, 1},
+                       SUM_THREADS, 0, weight);
+}
+
+static bool rope(Call *call) {
+    int64_t T = call->operation->rope.T, heads = call->operation->rope.heads;
+    int64_t rotated = call->operation->rope.rotated, D = call->operation->rope.D;
+    float sign = call->operation->kind == OP_ROPE_BACKWARD ? -1 : 1;
+    void *arguments[] = {&call->out[0], &call->in[0], &call->in[1], &call->scalars, &T,
+                         &heads,        &rotated,     &D,           &sign};
+    return launch(call, "rope", (Grid){call->operation->rope.N, 1, 1},
+                  row_threads(call, heads * (D / 2), THREADS), 0, arguments);
+}
+
+static bool swiglu_forward(Call *call) {
+    int64_t F = call->operation->swiglu.F;
+    void *arguments[] = {&call->out[0], &call->in[0], &F};
+    return launch(call, "swiglu_forward", (Grid){call->operation->swiglu.N, 1, 1},
+                  row_threads(call, F, THREADS), 0, arguments);
+}
+
+static bool swiglu_backward(Call *call) {
+    int64_t F = call->operation->swiglu.F;
+    void *arguments[] = {&call->out[0], &call->in[0], &call->in[1], &F};
+    return launch(call, "swiglu_backward", (Grid){call->operation->swiglu.N, 1, 1},
+                  row_threads(call, F, THREADS), 0, arguments);
+}
+
+static bool cross_entropy(Call *call) {
+    enum { WIDE_THREADS = 512 };
+    int64_t V = call->operation->cross_entropy.V;
+    float scale = call->operation->cross_entropy.scale;
+    bool gradient = call->operation->cross_entropy.gradient;
+    void *arguments[] = {&call->out[0], &call->out[1], &call->in[0], &V, &scale, &gradient};
+    return launch(call, "cross_entropy", (Grid){call->operation->cross_entropy.N, 1, 1},
+                  row_threads(call, V, WIDE_THREADS), 0, arguments);
+}
+
+static bool loss_sum(Call *call) {
+    enum { WIDE_THREADS = 512 };
+    int64_t n = call->operation->elements.n;
+    void *arguments[] = {&call->out[0], &call->in[0], &n};
+    return launch_only(call, "loss_sum", (Grid){1, 1, 1}, WIDE_THREADS, 0, arguments);
+}
+
+static bool (*const launchers[OPERATION_KINDS])(Call *call) = {
+    [OP_EMBEDDING_FORWARD] = embedding_forward,
+    [OP_EMBEDDING_BACKWARD] = embedding_backward,
+    [OP_RMSNORM_FORWARD] = rmsnorm_forward,
+    [OP_RMSNORM_BACKWARD] = rmsnorm_backward,
+    [OP_MATMUL] = launch_matmul,
+    [OP_ROPE_FORWARD] = rope,
+    [OP_ROPE_BACKWARD] = rope,
+    [OP_ATTENTION_FORWARD] = launch_attention_forward,
+    [OP_ATTENTION_BACKWARD] = launch_attention_backward,
+    [OP_ATTENTION_DECODE] = launch_attention_decode,
+    [OP_SWIGLU_FORWARD] = swiglu_forward,
+    [OP_SWIGLU_BACKWARD] = swiglu_backward,
+    [OP_CROSS_ENTROPY] = cross_entropy,
+    [OP_LOSS_SUM] = loss_sum,
+    [OP_GRADIENT_NORM] = launch_gradient_norm,
+    [OP_ADAMW] = launch_adamw,
+};
+
+bool launch_operation(Call *call) {
+    return launchers[call->operation->kind](call);
+}
