@@ -78,12 +78,13 @@ static void check_chip(Checks *checks, const CudaReport *report) {
 }
 
 static void check_kernels(Checks *checks, const CudaReport *report) {
-    Check *check = checks_add(checks, "GPU", "kernels", "in this build for %s",
-                              report->compiled ? "this chip" : report->chips);
-    if (!report->compiled)
-        check_advise(check, CHECK_NOTE,
-                     "the driver compiles them for this chip at the first start, which takes "
-                     "longer: build hearth with this chip in HEARTH_CUDA_CHIPS");
+    if (report->compiled)
+        checks_add(checks, "GPU", "kernels", "in this build for this chip");
+    else
+        check_advise(checks_add(checks, "GPU", "kernels", "in this build for %s", report->chips),
+                     CHECK_NOTE,
+                     "for other chips the driver compiles them at the start, if it can: better "
+                     "build hearth with this chip in HEARTH_CUDA_CHIPS");
     check_library(checks, "cuBLASLt", report->cublaslt, "it multiplies the matrices");
     check_library(checks, "NCCL", report->nccl, "only several GPUs need it");
 }
