@@ -19,6 +19,41 @@ static Tensor make(char *name, TensorType type, int64_t rows, int64_t columns, c
                     .bytes = (size_t)(rows * columns) * tensor_type_size(type)};
 }
 
+/* Copies from `source`, or fails without one. */
+static bool read_from(const Tensor *tensor, size_t offset, void *out, size_t bytes, Error *error) {
+    if (offset + bytes > tensor->bytes) return fail(error, "read beyond the end");
+    if (!tensor->source) return fail(error, "the device is lost");
+    memcpy(out, (const uint8_t *)tensor->source + offset, bytes);
+    return true;
+}
+
+static void a_source_gives_the_same_file_as_memory(void **state) {
+    (void)state;
+    enum { ROWS = 3, COLUMNS = 3 << 20 }; /* more than is read at a time, and not a multiple */
+    uint8_t *bytes = test_malloc(ROWS * COLUMNS);
+    for (size_t i = 0; i < ROWS * COLUMNS; i++) bytes[i] = (uint8_t)(i * 2654435761u >> 13);
+    Tensor tensors[] = {make((char[]){"large"}, TENSOR_U8, ROWS, COLUMNS, bytes),
+                        make((char[]){"weights"}, TENSOR_F32, 2, 3, weights)};
+    char from_memory[SHA256_TEXT], from_source[SHA256_TEXT];
+    const char *path = test_path("source.safetensors");
+    Error error;
+    assert_done(safetensors_write(path, tensors, 2, NULL, from_memory, &error), error);
+    for (int i = 0; i < 2; i++) {
+        tensors[i].source = tensors[i].data;
+        tensors[i].data = NULL;
+        tensors[i].read = read_from;
+    }
+    assert_done(safetensors_write(path, tensors, 2, NULL, from_source, &error), error);
+    assert_string_equal(from_memory, from_source);
+
+    tensors[1].source = NULL; /* fails half way: the file stays as it was */
+    assert_fails_with(safetensors_write(path, tensors, 2, NULL, NULL, &error), error,
+                      "the device is lost");
+    assert_done(sha256_file(path, from_source, &error), error);
+    assert_string_equal(from_memory, from_source);
+    test_free(bytes);
+}
+
 static void write_then_read_gives_the_same(void **state) {
     (void)state;
     Tensor tensors[] = {make((char[]){"codes \"\xc3\xa9\""}, TENSOR_U8, 1, 3, codes),
@@ -208,6 +243,7 @@ int main(void) {
     test_directory();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(write_then_read_gives_the_same),
+        cmocka_unit_test(a_source_gives_the_same_file_as_memory),
         cmocka_unit_test(shared_files),
         cmocka_unit_test(malformed_headers_are_refused),
         cmocka_unit_test(rank_eight_and_empty_tensors_are_read),
