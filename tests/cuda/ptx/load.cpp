@@ -39,17 +39,10 @@ static void add(const std::string &file, const std::vector<std::string> &lines,
                        parsed.static_shared_bytes});
 }
 
-bool load_file(const std::string &file, std::string &error) {
-    std::ifstream stream(file, std::ios::binary);
-    std::stringstream text;
-    text << stream.rdbuf();
-    if (!stream) {
-        error = file + ": cannot be read";
-        return false;
-    }
-    const std::vector<std::string> lines = lines_of(text.str());
+bool load_text(const std::string &file, const std::string &text, std::string &error) {
+    const std::vector<std::string> lines = lines_of(text);
     try {
-        for (const ParsedKernel &parsed : parse(text.str())) add(file, lines, parsed);
+        for (const ParsedKernel &parsed : parse(text)) add(file, lines, parsed);
     } catch (const Refusal &refusal) {
         const size_t line = static_cast<size_t>(refusal.line);
         error = file + ":" + std::to_string(line) + ": " + refusal.what();
@@ -57,6 +50,15 @@ bool load_file(const std::string &file, std::string &error) {
         return false;
     }
     return true;
+}
+
+static bool load_file(const std::string &file, std::string &error) {
+    std::ifstream stream(file, std::ios::binary);
+    std::stringstream text;
+    text << stream.rdbuf();
+    if (stream) return load_text(file, text.str(), error);
+    error = file + ": cannot be read";
+    return false;
 }
 
 bool load(const std::string &directory, std::string &error) {

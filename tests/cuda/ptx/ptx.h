@@ -18,8 +18,8 @@ namespace ptx {
  * instruction. Call it once, before find(). */
 bool load(const std::string &directory, std::string &error);
 
-/* The same of one file. */
-bool load_file(const std::string &file, std::string &error);
+/* The same of the text of one file. */
+bool load_text(const std::string &file, const std::string &text, std::string &error);
 
 /* A kernel of the loaded files, to be given to host::launch() as one compiled for the host would be: it
  * states its static shared memory itself. Null when no file has it. Lives as long as the process. */
