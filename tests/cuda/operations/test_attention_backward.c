@@ -6,8 +6,11 @@
 
 /* Weights and gradients of scores are rounded to bf16 before they are summed: half of 2^-8 each, of terms
  * that partly cancel. */
-static double rounding(Dtype storage) {
-    return storage == DTYPE_BF16 ? 0x1p-6 : 5e-5;
+static void close_to(Trial *trial, int buffer) {
+    if (trial->program.storage == DTYPE_BF16)
+        trial_close_to(trial, buffer, 0x1p-7, 0x1p-6);
+    else
+        trial_close_to(trial, buffer, 2e-5, 2e-5);
 }
 
 /* Documents of `length` tokens, each row's cut elsewhere; 0: none. */
@@ -57,7 +60,7 @@ static void check(Dtype storage, AttentionShape shape, int64_t document_length) 
     trial_open(&trial, storage);
     const Backward backward = add_backward(&trial, shape, document_length);
     trial_run(&trial);
-    trial_close_to(&trial, backward.dqkv, rounding(storage), rounding(storage));
+    close_to(&trial, backward.dqkv);
     trial_close(&trial);
 }
 
