@@ -11,10 +11,15 @@ namespace driver {
 struct Shape {
     int parts;
     int64_t alignment;
+    uint32_t reduction;
 };
 
+constexpr uint32_t ordered = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+constexpr uint32_t in_place = CUBLASLT_REDUCTION_SCHEME_INPLACE; /* in the order they are done */
+
 /* By number. The first two take matrices of any alignment. */
-static const Shape shapes[] = {{1, 1}, {2, 1}, {1, 16}, {1, 16}, {2, 16}, {4, 16}};
+static const Shape shapes[] = {{1, 1, 0},        {2, 1, ordered},  {1, 16, 0},       {1, 16, 0},
+                               {2, 16, ordered}, {4, 16, ordered}, {4, 16, in_place}};
 
 /* Between 0 and 1, the same for the same arguments. */
 static double fraction(uint64_t m, uint64_t n, uint64_t k, uint64_t number) {
@@ -40,8 +45,8 @@ std::vector<Algorithm> algorithms_for(const Product &product, const int64_t (&al
         const Shape &shape = shapes[number];
         if (least < shape.alignment || product.k() < shape.parts) continue;
         int64_t sums = shape.parts > 1 ? shape.parts * product.results() * 4 : 0;
-        found.push_back({number, shape.parts, shape.alignment, (sums + 255) / 256 * 256,
-                         time_of(product, number)});
+        found.push_back({number, shape.parts, shape.reduction, shape.alignment,
+                         (sums + 255) / 256 * 256, time_of(product, number)});
     }
     return found;
 }

@@ -217,7 +217,7 @@ static float scale_of(const float *pointer) {
     return *pointer;
 }
 
-void combine_parts(const Product &product, int parts, const float *sums) {
+void combine_parts(const Product &product, int parts, int first, const float *sums) {
     int64_t m = product.m(), n = product.n();
     float alpha = product.alpha * scale_of(product.description.scale_a) *
                   scale_of(product.description.scale_b);
@@ -227,10 +227,11 @@ void combine_parts(const Product &product, int parts, const float *sums) {
         View d = view(product.d, product.pointer_d, batch, false);
         for (int64_t j = 0; j < n; j++) {
             const float *sum = sums + batch * m * n + j * m;
-            std::copy(sum, sum + m, column.begin());
-            for (int part = 1; part < parts; part++) {
-                const float *more = sum + part * product.results();
-                for (int64_t i = 0; i < m; i++) column[static_cast<size_t>(i)] += more[i];
+            const float *start = sum + first * product.results();
+            std::copy(start, start + m, column.begin());
+            for (int i = 1; i < parts; i++) {
+                const float *more = sum + (first + i) % parts * product.results();
+                for (int64_t row = 0; row < m; row++) column[static_cast<size_t>(row)] += more[row];
             }
             for (float &value : column) value *= alpha;
             if (product.beta != 0) {

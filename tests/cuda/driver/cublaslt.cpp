@@ -17,6 +17,7 @@ namespace driver {
 struct Preference {
     uint64_t workspace = 0;
     uint32_t alignments[4] = {256, 256, 256, 256};
+    uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_MASK;
 };
 
 static Handles<cublasLtContext> contexts("cuBLASLt handle");
@@ -157,15 +158,20 @@ static cublasStatus_t queue(const Product &product, const Algorithm &algorithm, 
                                              std::vector<float> sums(
                                                  static_cast<size_t>(product.results()));
                                              partial_products(product, 1, sums.data());
-                                             combine_parts(product, 1, sums.data());
+                                             combine_parts(product, 1, 0, sums.data());
                                          }}));
     }
     float *sums = static_cast<float *>(workspace);
     double half = algorithm.nanoseconds / 2;
+    bool ordered = algorithm.reduction != CUBLASLT_REDUCTION_SCHEME_INPLACE;
     TRY(status_of(submit(
         stream, {"matmul parts", half, uses, [=] { partial_products(product, parts, sums); }})));
-    return status_of(
-        submit(stream, {"matmul sums", half, uses, [=] { combine_parts(product, parts, sums); }}));
+    return status_of(submit(stream, {"matmul sums", half, uses, [=] {
+                                         size_t count = static_cast<size_t>(parts);
+                                         int first =
+                                             ordered ? 0 : static_cast<int>(random_below(count));
+                                         combine_parts(product, parts, first, sums);
+                                     }}));
 }
 
 } // namespace driver
@@ -313,6 +319,8 @@ API cublasStatus_t cublasLtMatmulPreferenceSetAttribute(
     switch (attribute) {
     case CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES:
         return set(preference.workspace, value, bytes);
+    case CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK:
+        return set(preference.reductions, value, bytes);
     case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES:
         return set(preference.alignments[0], value, bytes);
     case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES:
@@ -343,7 +351,8 @@ API cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
     int64_t alignments[4];
     alignments_of(product, pointers, alignments);
     for (const Algorithm &algorithm : algorithms_for(product, alignments)) {
-        if (static_cast<uint64_t>(algorithm.workspace) > preference.workspace || *count == wanted)
+        if (static_cast<uint64_t>(algorithm.workspace) > preference.workspace || *count == wanted ||
+            (algorithm.reduction & ~preference.reductions))
             continue;
         results[(*count)++] = result_of(algorithm);
     }

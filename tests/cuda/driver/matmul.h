@@ -71,6 +71,7 @@ int64_t alignment_of(const Layout &layout, uint64_t pointer);
 struct Algorithm {
     int number;
     int parts;          /* that the k's are added up in */
+    uint32_t reduction; /* how: a bit of cublasLtReductionScheme_t; 0 for one part */
     int64_t alignment;  /* bytes that all columns must be multiples of */
     int64_t workspace;  /* bytes */
     double nanoseconds; /* what the chip takes */
@@ -84,8 +85,8 @@ std::vector<Algorithm> algorithms_for(const Product &product, const int64_t (&al
 /* sums[part][batch][n][m], in fp32: op(A) op(B) over each part's k's. */
 void partial_products(const Product &product, int parts, float *sums);
 
-/* D from the sums of all parts. */
-void combine_parts(const Product &product, int parts, const float *sums);
+/* D from the sums of all parts, added from part `first` on. */
+void combine_parts(const Product &product, int parts, int first, const float *sums);
 
 } // namespace driver
 
