@@ -107,6 +107,8 @@ static bool (*const launchers[OPERATION_KINDS])(Call *call) = {
     [OP_LOSS_SUM] = loss_sum,
     [OP_GRADIENT_NORM] = launch_gradient_norm,
     [OP_ADAMW] = launch_adamw,
+    [OP_COPY_START] = launch_copy_start,
+    [OP_COPY_WAIT] = launch_copy_wait,
 };
 
 bool launch_operation(Call *call) {
