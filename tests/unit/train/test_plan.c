@@ -71,7 +71,7 @@ static void assert_no_collision(const Program *program) {
         for (int b = 0; b < program->buffer_count; b++) {
             const Buffer *left = &program->buffers[a], *right = &program->buffers[b];
             if (a == b || lives[a].first < 0 || lives[b].first < 0 ||
-                lives[a].first > lives[b].first)
+                lives[a].first > lives[b].first || left->space != right->space)
                 continue;
             if (lives[a].last < lives[b].first) continue;
             if (left->offset + buffer_bytes(left) <= right->offset ||
@@ -87,20 +87,22 @@ static void assert_no_collision(const Program *program) {
     for (int b = 0; b < program->buffer_count; b++)
         assert_true(program->buffers[b].offset >= 0 &&
                     program->buffers[b].offset + buffer_bytes(&program->buffers[b]) <=
-                        program->arena_bytes);
+                        (program->buffers[b].space == SPACE_HOST ? program->host_bytes
+                                                                 : program->arena_bytes));
     test_free(lives);
 }
 
 static void test_buffers_never_collide(void **state) {
     (void)state;
     TrainSettings settings = settings_of("llama-15m", 256, 32);
-    for (int recompute = RECOMPUTE_NONE; recompute <= RECOMPUTE_LAYER; recompute++) {
-        settings.recompute = recompute;
-        settings.storage = recompute % 2 ? DTYPE_F32 : DTYPE_BF16;
-        StepPlan plan = plan_of(&settings);
-        assert_no_collision(&plan.program);
-        step_plan_free(&plan);
-    }
+    for (int recompute = RECOMPUTE_NONE; recompute <= RECOMPUTE_LAYER; recompute++)
+        for (int offload = OFFLOAD_NONE; offload < OFFLOADS; offload++) {
+            settings.recompute = recompute, settings.offload = offload;
+            settings.storage = recompute % 2 ? DTYPE_F32 : DTYPE_BF16;
+            StepPlan plan = plan_of(&settings);
+            assert_no_collision(&plan.program);
+            step_plan_free(&plan);
+        }
 }
 
 static void test_table_adds_up(void **state) {
@@ -211,6 +213,61 @@ static void test_micro_batch_does_not_depend_on_recompute(void **state) {
     }
 }
 
+static StepPlan gpu_plan(const char *name, const TrainSettings *settings) {
+    Error error;
+    Device device;
+    StepPlan plan;
+    assert_done(device_find(&device, name, settings->storage, &error), error);
+    assert_done(step_plan_make(&plan, settings, &backend_cuda, &device, &error), error);
+    return plan;
+}
+
+/* Nothing is offloaded while all fits, nor where there is one memory. Where little fits it takes the place
+ * of recompute, and of 8-bit moments. */
+static void test_offload_is_chosen_where_it_is_predicted_faster(void **state) {
+    (void)state;
+    TrainSettings settings = settings_of("llama-300m", 2048, 128);
+    StepPlan plenty = gpu_plan("h200", &settings);
+    assert_int_equal(plenty.plan.choice.offload, OFFLOAD_NONE);
+    assert_int_equal(plenty.program.host_bytes, 0);
+    step_plan_free(&plenty);
+
+    settings = settings_of("llama-977m", 4096, 128);
+    StepPlan tight = gpu_plan("rtx-5080", &settings);
+    assert_true(tight.plan.choice.offload != OFFLOAD_NONE && tight.program.host_bytes > 0);
+    assert_int_equal(tight.plan.choice.state, STATE_FP32);
+    assert_true(step_plan_peak(&tight) <= (int64_t)16 << 30);
+    assert_no_collision(&tight.program);
+    settings.offload = OFFLOAD_NONE;
+    StepPlan without = gpu_plan("rtx-5080", &settings);
+    assert_int_equal(without.program.host_bytes, 0);
+    assert_true(without.plan.seconds > tight.plan.seconds);
+    step_plan_free(&tight);
+    step_plan_free(&without);
+
+    settings.offload = -1, settings.memory = (int64_t)16 << 30;
+    StepPlan unified = gpu_plan("dgx-spark", &settings);
+    assert_int_equal(unified.plan.choice.offload, OFFLOAD_NONE);
+    step_plan_free(&unified);
+}
+
+static void test_micro_batch_does_not_depend_on_offload(void **state) {
+    (void)state;
+    TrainSettings settings = settings_of("llama-110m", 1024, 32);
+    settings.offload = OFFLOAD_NONE;
+    StepPlan plain = gpu_plan("rtx-4090", &settings);
+    for (int offload = OFFLOAD_STATE; offload < OFFLOADS; offload++) {
+        settings.offload = offload;
+        StepPlan plan = gpu_plan("rtx-4090", &settings);
+        assert_int_equal(plan.plan.choice.offload, offload);
+        assert_int_equal(plan.plan.choice.micro_batch, plain.plan.choice.micro_batch);
+        assert_int_equal(plan.plan.choice.logit_chunk, plain.plan.choice.logit_chunk);
+        assert_true(plan.program.arena_bytes < plain.program.arena_bytes);
+        step_plan_free(&plan);
+    }
+    step_plan_free(&plain);
+}
+
 static void test_absurd_sizes_are_planned_at_once(void **state) {
     (void)state;
     TrainSettings settings = settings_of("llama-15m", 1, (int64_t)1 << 46);
@@ -229,6 +286,8 @@ int main(void) {
         cmocka_unit_test(test_large_model_fits_small_memory),
         cmocka_unit_test(test_less_memory_means_more_recompute_then_refusal),
         cmocka_unit_test(test_micro_batch_does_not_depend_on_recompute),
+        cmocka_unit_test(test_offload_is_chosen_where_it_is_predicted_faster),
+        cmocka_unit_test(test_micro_batch_does_not_depend_on_offload),
         cmocka_unit_test(test_absurd_sizes_are_planned_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
