@@ -8,7 +8,7 @@
 #ifndef HEARTH_CUDA_KERNELS_ATTENTION_CUH
 #define HEARTH_CUDA_KERNELS_ATTENTION_CUH
 
-#include "seam.h"
+#include "vectors.cuh"
 
 /* --- tiles --- */
 
@@ -54,12 +54,6 @@ DEVICE void tile_store(Bf16 *global, int64_t stride, int first, int rows, int D,
  * 2(l%4) and 2(l%4) + 1. Two accumulators side by side, packed to bf16, are the a of the next product:
  * pack(left 0, 1), pack(left 2, 3), pack(right 0, 1), pack(right 2, 3). */
 
-/* `low` in the low half: the element of the lower column. */
-DEVICE uint32_t pack_bf16(float low, float high) {
-    const __nv_bfloat162_raw pair = __floats2bfloat162_rn(low, high);
-    return (uint32_t)pair.x | (uint32_t)pair.y << 16;
-}
-
 DEVICE void fragment_pack(uint32_t (&a)[4], const float (&left)[4], const float (&right)[4]) {
     a[0] = pack_bf16(left[0], left[1]);
     a[1] = pack_bf16(left[2], left[3]);
@@ -96,7 +90,7 @@ DEVICE void mma_pair(float (&left)[4], float (&right)[4], const uint32_t (&a)[4]
     mma_bf16(right, a, b_right);
 }
 
-/* Writes accumulators [16][PADDED], times `scale` of each half's row, to rows row.. of a tile. */
+/* Writes accumulators [16][PADDED], times a `scale` for each of the two rows, to rows row.. of a tile. */
 template <int PADDED>
 DEVICE void fragment_store(Bf16 *tile, int row, const float (&acc)[PADDED / 8][4],
                            const float (&scale)[2]) {
@@ -104,10 +98,10 @@ DEVICE void fragment_store(Bf16 *tile, int row, const float (&acc)[PADDED / 8][4
 #pragma unroll
     for (int chunk = 0; chunk < PADDED / 8; chunk++)
 #pragma unroll
-        for (int half = 0; half < 2; half++) {
-            const int at = tile_at<PADDED>(row + half * 8 + lane / 4, chunk) + lane % 4 * 2;
-            *(uint32_t *)(tile + at) = pack_bf16(acc[chunk][2 * half] * scale[half],
-                                                 acc[chunk][2 * half + 1] * scale[half]);
+        for (int r = 0; r < 2; r++) {
+            const int at = tile_at<PADDED>(row + r * 8 + lane / 4, chunk) + lane % 4 * 2;
+            *(uint32_t *)(tile + at) =
+                pack_bf16(acc[chunk][2 * r] * scale[r], acc[chunk][2 * r + 1] * scale[r]);
         }
 }
 

@@ -32,14 +32,14 @@ DEVICE void score(float (&scores)[8][4], const uint32_t (&queries)[PADDED / 16][
         }
 }
 
-/* Hides the keys that query t + 8 * half does not see; lane's columns begin at key `key`. */
+/* Hides the keys that query t + 8 * r does not see; lane's columns begin at key `key`. */
 DEVICE void mask(float (&scores)[8][4], int t, int key, const int (&lowest)[2]) {
 #pragma unroll
     for (int i = 0; i < 8; i++)
 #pragma unroll
         for (int c = 0; c < 4; c++) {
-            const int half = c / 2, s = key + 8 * i + c % 2;
-            if (s > t + 8 * half || s < lowest[half]) scores[i][c] = -INFINITY;
+            const int r = c / 2, s = key + 8 * i + c % 2;
+            if (s > t + 8 * r || s < lowest[r]) scores[i][c] = -INFINITY;
         }
 }
 
@@ -48,29 +48,29 @@ template <int PADDED>
 DEVICE void weigh(float (&scores)[8][4], Softmax &softmax, float (&out)[PADDED / 8][4],
                   float scale) {
 #pragma unroll
-    for (int half = 0; half < 2; half++) {
+    for (int r = 0; r < 2; r++) {
         float largest = -INFINITY;
 #pragma unroll
         for (int i = 0; i < 8; i++)
-            largest = fmaxf(largest, fmaxf(scores[i][2 * half], scores[i][2 * half + 1]));
-        largest = fmaxf(softmax.largest[half], quad_max(largest) * scale);
+            largest = fmaxf(largest, fmaxf(scores[i][2 * r], scores[i][2 * r + 1]));
+        largest = fmaxf(softmax.largest[r], quad_max(largest) * scale);
         /* A row may see none of its first tile: 2^(-inf - 0) is 0. */
         const float reference = largest == -INFINITY ? 0 : largest;
-        const float correction = exp2_approximate(softmax.largest[half] - reference);
+        const float correction = exp2_approximate(softmax.largest[r] - reference);
         float sum = 0;
 #pragma unroll
         for (int i = 0; i < 8; i++)
 #pragma unroll
-            for (int c = 2 * half; c < 2 * half + 2; c++) {
+            for (int c = 2 * r; c < 2 * r + 2; c++) {
                 scores[i][c] = exp2_approximate(fmaf(scores[i][c], scale, -reference));
                 sum += scores[i][c];
             }
-        softmax.sum[half] = softmax.sum[half] * correction + sum;
-        softmax.largest[half] = largest;
+        softmax.sum[r] = softmax.sum[r] * correction + sum;
+        softmax.largest[r] = largest;
 #pragma unroll
         for (int i = 0; i < PADDED / 8; i++) {
-            out[i][2 * half] *= correction;
-            out[i][2 * half + 1] *= correction;
+            out[i][2 * r] *= correction;
+            out[i][2 * r + 1] *= correction;
         }
     }
 }
@@ -152,11 +152,11 @@ DEVICE void attend(Bf16 *out, float *lse, const Bf16 *q, const Bf16 *k, const Bf
 
     float inverse[2];
 #pragma unroll
-    for (int half = 0; half < 2; half++) {
-        const float sum = quad_sum(softmax.sum[half]);
-        inverse[half] = 1 / sum;
-        if (lane % 4 == 0 && t + 8 * half < view.T)
-            lse[t + 8 * half] = softmax.largest[half] * LN_2 + logf(sum);
+    for (int r = 0; r < 2; r++) {
+        const float sum = quad_sum(softmax.sum[r]);
+        inverse[r] = 1 / sum;
+        if (lane % 4 == 0 && t + 8 * r < view.T)
+            lse[t + 8 * r] = softmax.largest[r] * LN_2 + logf(sum);
     }
     /* No copy is on its way, and only the last values' tile, now called free, may be in use. */
     fragment_store<PADDED>(key_tile, 16 * warp, acc, inverse);
@@ -164,8 +164,8 @@ DEVICE void attend(Bf16 *out, float *lse, const Bf16 *q, const Bf16 *k, const Bf
     tile_store<PADDED>(out, out_stride, first, view.T, D, key_tile, 16 * warp);
 }
 
-/* out[N,H*D], lse[B,H,T]; qkv[N,(H+2KV)*D], document_start[N] or null. A grid of H * B by tiles of queries, the
- * last of which have most keys and come first. */
+/* out[N,H*D], lse[B,H,T]; qkv[N,(H+2KV)*D], document_start[N] or null. A grid of B * H by tiles of
+ * queries, the last of which have most keys and come first. */
 template <int PADDED>
 DEVICE void attention_forward(Bf16 *out, float *lse, const Bf16 *qkv, const int32_t *document_start,
                               Bf16 *shared, int T, int H, int KV, int D, int window, float scale) {

@@ -2,22 +2,12 @@
  * query (and, in the backward, for each key): first its lanes are 32 keys, whose scores they find, then
  * they are columns, to which the keys' rows are added in their order. */
 #include "attention.cuh"
+#include "reduce.cuh"
 
 constexpr int WARP = 32, SLICES = 4; /* of 32 columns: D is at most 128 */
 
 /* A row's columns, lane's own of each slice. */
 typedef float Columns[SLICES];
-
-DEVICE float warp_sum(float value) {
-    for (int other = 16; other > 0; other /= 2) value += __shfl_xor_sync(FULL_WARP, value, other);
-    return value;
-}
-
-DEVICE float warp_max(float value) {
-    for (int other = 16; other > 0; other /= 2)
-        value = fmaxf(value, __shfl_xor_sync(FULL_WARP, value, other));
-    return value;
-}
 
 DEVICE float dot(const float *a, const float *b, int D) {
     float sum = 0;
