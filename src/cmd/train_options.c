@@ -79,7 +79,7 @@ void train_options_init(TrainOptions *options) {
         {"recompute", OPTION_CHOICE, &o->recompute, NULL, "what the backward pass computes again",
          0, 0, "auto|none|cheap|mlp|layer"},
         {"offload", OPTION_CHOICE, &o->offload, NULL,
-         "what lives in host memory while the GPU works on something else", 0, 0,
+         "what waits in host memory, copied while the GPU computes", 0, 0,
          "auto|none|state|activations|all"},
         {"logit-chunk", OPTION_COUNT, &o->logit_chunk, "N",
          "tokens whose logits are held at a time", 1, 1 << 24},

@@ -43,6 +43,15 @@ for level in cheap mlp layer; do
     same "recompute-$level"
 done
 
+for offload in state activations all; do
+    train "offload-$offload" --offload $offload
+    same "offload-$offload"
+done
+grep -q '^offload: "all"$' "$work/offload-all/config.yaml" || die "config.yaml does not record the offload"
+train moved --offload all --stop-after 27
+run 0 train --run-dir "$work/moved" --resume --offload none --quiet
+same moved
+
 # Killed at random moments until it is done.
 kills=0
 "$hearth" train --data "$work/data" --run-dir "$work/killed" --layers 2 --dim 32 --heads 2 --seq-len 32 \
