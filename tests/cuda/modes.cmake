@@ -90,3 +90,22 @@ function(test_gpu_test name mode target)
   set_tests_properties(cuda/${name} PROPERTIES SKIP_RETURN_CODE 77
     ENVIRONMENT "LD_LIBRARY_PATH=${CMAKE_CURRENT_BINARY_DIR}/${mode};${test_gpu_environment_${mode}};${ARGN}")
 endfunction()
+
+# Links the objects of the library test_cuda_NAME, and others, as one program for each mode, and runs them; in
+# plain mode also with other orders of threads and moments of asynchronous copies, which kernels that are right
+# do not notice.
+function(test_gpu_programs name)
+  foreach(mode ${test_gpu_modes})
+    set(target test_cuda_${name}_${mode})
+    add_executable(${target} $<TARGET_OBJECTS:test_cuda_${name}> ${ARGN})
+    target_link_libraries(${target} PRIVATE cuda cpu test_support)
+    test_gpu_link_runtime(${target} ${mode})
+    add_dependencies(${target} testgpu_${mode})
+    test_gpu_test(${name}_${mode} ${mode} ${target})
+  endforeach()
+  test_gpu_test(${name}_reverse plain test_cuda_${name}_plain TEST_GPU_ORDER=reverse TEST_GPU_ASYNC=eager)
+  foreach(seed 1 2)
+    test_gpu_test(${name}_random_${seed} plain test_cuda_${name}_plain
+      TEST_GPU_ORDER=random TEST_GPU_SEED=${seed})
+  endforeach()
+endfunction()
