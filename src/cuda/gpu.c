@@ -1,7 +1,9 @@
 #include "cuda/gpu.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cuda/images.h"
 
@@ -106,9 +108,28 @@ bool gpu_use(const Gpu *self, Error *error) {
                       "%s cannot be used", self->name);
 }
 
+/* Kernels that have been asked for. */
+enum { KERNELS_MOST = 128, KERNEL_NAME = 64 };
+static struct {
+    char name[KERNEL_NAME];
+    CUfunction function;
+} kernels[KERNELS_MOST];
+static int kernel_count;
+
 bool gpu_find_kernel(const Gpu *self, const char *name, CUfunction *function, Error *error) {
-    for (int i = 0; i < self->module_count; i++)
-        if (self->driver.module_function(function, self->modules[i], name) == CUDA_SUCCESS)
+    for (int i = 0; i < kernel_count; i++)
+        if (!strcmp(kernels[i].name, name)) {
+            *function = kernels[i].function;
             return true;
+        }
+    for (int i = 0; i < self->module_count; i++) {
+        if (self->driver.module_function(function, self->modules[i], name) != CUDA_SUCCESS)
+            continue;
+        if (kernel_count < KERNELS_MOST) {
+            snprintf(kernels[kernel_count].name, KERNEL_NAME, "%s", name);
+            kernels[kernel_count++].function = *function;
+        }
+        return true;
+    }
     return fail(error, "this build of hearth has no kernel %s", name);
 }

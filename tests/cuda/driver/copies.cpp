@@ -1,6 +1,9 @@
 /* Copies and fills. */
+#include <algorithm>
 #include <cstring>
+#include <map>
 #include <memory>
+#include <vector>
 
 #include "chips.h"
 #include "host/runtime.h"
@@ -40,6 +43,43 @@ static void *pointer(CUdeviceptr address) {
     return reinterpret_cast<void *>(address);
 }
 
+/* Pinned memory that a copy to the host is on its way to: the program sees 0xff bytes there, the device what
+ * was there before. */
+struct Hidden {
+    std::vector<char> before;
+    int copies = 0; /* on their way */
+};
+static std::map<char *, Hidden> hidden;
+
+static void hide(void *memory, size_t bytes) {
+    char *first = static_cast<char *>(memory);
+    Hidden &range = hidden[first];
+    if (range.copies++ == 0) range.before.assign(first, first + bytes);
+    memset(memory, 0xff, bytes);
+}
+
+static void arrive(void *memory, const void *data, size_t bytes) {
+    memcpy(memory, data, bytes);
+    auto range = hidden.find(static_cast<char *>(memory));
+    if (range == hidden.end()) return;
+    char *first = static_cast<char *>(memory);
+    range->second.before.assign(first, first + bytes);
+    if (--range->second.copies == 0) hidden.erase(range);
+}
+
+/* Reads pinned memory as the device does. */
+static void read_pinned(void *to, const void *memory, size_t bytes) {
+    memcpy(to, memory, bytes);
+    const char *first = static_cast<const char *>(memory);
+    for (const auto &[start, range] : hidden) {
+        const char *from = std::max<const char *>(first, start);
+        const char *end = std::min<const char *>(first + bytes, start + range.before.size());
+        if (from < end)
+            memcpy(static_cast<char *>(to) + (from - first), range.before.data() + (from - start),
+                   static_cast<size_t>(end - from));
+    }
+}
+
 } // namespace driver
 
 using namespace driver;
@@ -54,7 +94,7 @@ API CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes
     if (is_pinned(uses, from, bytes)) {
         return submit(stream, {"copy to the device", host_copy_time(bytes), uses, [=] {
                                    host::trust(from, bytes);
-                                   memcpy(pointer(to), from, bytes);
+                                   read_pinned(pointer(to), from, bytes);
                                }});
     }
     if (is_capturing(stream)) {
@@ -84,10 +124,10 @@ API CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUst
     }
     auto copy = [=] {
         host::check_initialised(pointer(from), bytes);
-        memcpy(to, pointer(from), bytes);
+        arrive(to, pointer(from), bytes);
     };
-    auto hide = [=] { memset(to, 0xff, bytes); };
-    TRY(submit(stream, {"copy to the host", host_copy_time(bytes), uses, copy, hide}));
+    auto queued = [=] { hide(to, bytes); };
+    TRY(submit(stream, {"copy to the host", host_copy_time(bytes), uses, copy, queued}));
     if (!pinned) finish(stream);
     return ready();
 }
