@@ -1,0 +1,12 @@
+# Programs with faults, which the test driver must catch.
+file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/test_*.c)
+add_library(test_driver_rig OBJECT ${CMAKE_CURRENT_LIST_DIR}/rig.c)
+target_link_libraries(test_driver_rig PUBLIC cuda test_support)
+foreach(source ${sources})
+  get_filename_component(name ${source} NAME_WE)
+  string(REPLACE test_ "" name ${name})
+  add_executable(test_driver_${name} ${source} $<TARGET_OBJECTS:test_driver_rig>)
+  target_link_libraries(test_driver_${name} PRIVATE cuda test_support)
+  add_dependencies(test_driver_${name} testgpu_plain)
+  test_gpu_test(driver_${name} plain test_driver_${name})
+endforeach()
