@@ -32,8 +32,8 @@ for state in bf16 8bit; do
     near "cuda-$state" "cpu-$state" 3e-3
 done
 
-train cpu-window --device cpu --window-pattern SL --window 16
-train cuda-window --device cuda --window-pattern SL --window 16
+train cpu-window --device cpu --window-pattern SL --window 4
+train cuda-window --device cuda --window-pattern SL --window 4
 near cuda-window cpu-window 2e-3
 [[ $(losses cuda-window) != "$(losses cuda)" ]] || die "the window changed nothing"
 
