@@ -134,7 +134,7 @@ static void test_gpu_table_holds_all_that_is_taken(void **state) {
         step_plan_memory(&plan, rows);
         for (int i = 0; i < MEMORY_ROWS; i++) sum += rows[i].bytes;
         int64_t taken = plan.program.arena_bytes + staging + DRIVER_BYTES + plan.process_bytes;
-        if (!device.host_bandwidth) taken += plan.pinned_bytes;
+        if (device.host_bandwidth == 0) taken += plan.pinned_bytes;
         assert_true(sum == taken && step_plan_peak(&plan) == taken);
         assert_true((double)taken <= 0.85 * (double)device.memory);
         assert_true((plan.process_bytes > 0) == (device.host_bandwidth == 0));
