@@ -81,7 +81,7 @@ static void test_shapes(void **state) {
 
 static void test_windows(void **state) {
     (void)state;
-    static const int64_t windows[] = {0, 5, 63, 64, 100, 199, 200, 1000};
+    static const int64_t windows[] = {0, 5, 63, 64, 65, 100, 199, 1000};
     for (Dtype storage = DTYPE_F32; storage <= DTYPE_BF16; storage++)
         for (size_t i = 0; i < sizeof windows / sizeof *windows; i++)
             check(
