@@ -3,7 +3,8 @@
 # and shared memory within the chip's limits, as many warps at once as src/cuda/kernels/gates.txt asks, and
 # the instructions meant. Prints a table per chip (Markdown), also to REPORT.
 #
-#   scripts/check-kernels.sh IMAGES [REPORT]     IMAGES: a build's cuda/, after `ninja cuda_chips`
+#   [CHIPS='90 120f'] scripts/check-kernels.sh IMAGES [REPORT]
+#   IMAGES: a build's cuda/, after `ninja cuda_chips`
 set -euo pipefail
 
 images=${1:?usage: scripts/check-kernels.sh IMAGES [REPORT]}

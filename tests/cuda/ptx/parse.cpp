@@ -12,27 +12,6 @@ constexpr uint64_t unwritten = 0xdeadbeefdeadbeef; /* what a register holds befo
 constexpr size_t most_slots = 60000;
 constexpr uint64_t most_shared_bytes = 1 << 18;
 
-struct SpecialName {
-    const char *name;
-    uint64_t (*value)();
-};
-
-const SpecialName special_names[] = {
-    {"%tid.x", [] { return uint64_t{host::thread_index().x}; }},
-    {"%tid.y", [] { return uint64_t{host::thread_index().y}; }},
-    {"%tid.z", [] { return uint64_t{host::thread_index().z}; }},
-    {"%ctaid.x", [] { return uint64_t{host::block_index().x}; }},
-    {"%ctaid.y", [] { return uint64_t{host::block_index().y}; }},
-    {"%ctaid.z", [] { return uint64_t{host::block_index().z}; }},
-    {"%ntid.x", [] { return uint64_t{host::block_size().x}; }},
-    {"%ntid.y", [] { return uint64_t{host::block_size().y}; }},
-    {"%ntid.z", [] { return uint64_t{host::block_size().z}; }},
-    {"%nctaid.x", [] { return uint64_t{host::grid_size().x}; }},
-    {"%nctaid.y", [] { return uint64_t{host::grid_size().y}; }},
-    {"%nctaid.z", [] { return uint64_t{host::grid_size().z}; }},
-    {"%laneid", [] { return uint64_t{host::lane()}; }},
-};
-
 unsigned type_bytes(const std::string &type) {
     static const std::map<std::string, unsigned> bytes = {
         {".b8", 1},  {".u8", 1},  {".s8", 1},  {".b16", 2}, {".u16", 2},
@@ -243,12 +222,11 @@ class Parser {
             const auto found = scopes[i].find(name);
             if (found != scopes[i].end()) return found->second;
         }
-        for (const SpecialName &special : special_names)
-            if (name == special.name) {
-                const Slot slot = new_slots(1);
-                kernel->specials.push_back({slot, special.value});
-                return scopes.front()[name] = slot;
-            }
+        if (SpecialRegister *value = special_register(name)) {
+            const Slot slot = new_slots(1);
+            kernel->specials.push_back({slot, value});
+            return scopes.front()[name] = slot;
+        }
         const auto shared = module_shared.find(name);
         if (shared != module_shared.end()) return place_shared(name, shared->second);
         if (name == "WARP_SZ") return constant(host::warp_size);

@@ -49,9 +49,14 @@ struct ParameterAddress {
     Slot slot, parameter;
 };
 
+typedef uint64_t SpecialRegister();
+
+/* %tid.x and its like, of the running thread; null for another name. */
+SpecialRegister *special_register(const std::string &name);
+
 struct Special {
     Slot slot;
-    uint64_t (*value)();
+    SpecialRegister *value;
 };
 
 struct ParsedKernel {

@@ -6,6 +6,9 @@ endif()
 
 # ptx/sm_XX/NAME.ptx, a folder for each chip whose code differs, is where TEST_GPU_PTX points.
 set(ptx_chips 80 90 120f)
+set(ptx_poses_as_80 a100)
+set(ptx_poses_as_90 h100)
+set(ptx_poses_as_120f rtx-5090)
 set(ptx_files)
 foreach(chip ${ptx_chips})
   set(folder ${CMAKE_CURRENT_BINARY_DIR}/ptx/sm_${chip})
@@ -45,15 +48,23 @@ add_test(NAME cuda/gates
   COMMAND ${CMAKE_SOURCE_DIR}/scripts/check-kernels.sh ${cuda_images} ${CMAKE_BINARY_DIR}/kernels.md)
 set_tests_properties(cuda/gates PROPERTIES FIXTURES_REQUIRED cuda_compiled SKIP_RETURN_CODE 77)
 
-# The tests of operations and wrappers with interpreted kernels.
-foreach(source ${operations} wrappers)
-  get_filename_component(name ${source} NAME_WE)
-  string(REPLACE test_ "" name ${name})
-  foreach(chip ${ptx_chips})
-    test_gpu_test(${name}_sm_${chip} plain test_cuda_${name}_plain
-      TEST_GPU_PTX=${CMAKE_CURRENT_BINARY_DIR}/ptx/sm_${chip})
-    set_tests_properties(cuda/${name}_sm_${chip} PROPERTIES FIXTURES_REQUIRED cuda_compiled)
+# The tests of operations with interpreted kernels; that of the wrappers asks the chip what it has, for which
+# its image needs code.
+foreach(chip ${ptx_chips})
+  set(interpreted TEST_GPU_PTX=${CMAKE_CURRENT_BINARY_DIR}/ptx/sm_${chip})
+  set(tests)
+  foreach(source ${operations})
+    get_filename_component(name ${source} NAME_WE)
+    string(REPLACE test_ "" name ${name})
+    test_gpu_test(${name}_sm_${chip} plain test_cuda_${name}_plain ${interpreted})
+    list(APPEND tests cuda/${name}_sm_${chip})
   endforeach()
+  if(chip IN_LIST HEARTH_CUDA_CHIPS)
+    test_gpu_test(wrappers_sm_${chip} plain test_cuda_wrappers_plain ${interpreted}
+      TEST_GPU_CHIP=${ptx_poses_as_${chip}})
+    list(APPEND tests cuda/wrappers_sm_${chip})
+  endif()
+  set_tests_properties(${tests} PROPERTIES FIXTURES_REQUIRED cuda_compiled)
 endforeach()
 
 # The interpreter's own test, with what it needs of the test GPU.
@@ -74,6 +85,5 @@ foreach(mode plain asan)
     COMMAND ${HEARTH_GXX} ${test_gpu_link_${mode}} ${objects} ${parts} -lcmocka -pthread -o ${program}
     DEPENDS ${objects} ${parts} VERBATIM COMMENT "Linking test_ptx (${mode})")
   add_custom_target(test_ptx_${mode} ALL DEPENDS ${program})
-  add_dependencies(test_ptx_${mode} testgpu_${mode})
   test_gpu_test(ptx_${mode} ${mode} ${program})
 endforeach()
