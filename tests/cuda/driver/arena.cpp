@@ -89,7 +89,7 @@ void arena_protect(void *memory, size_t bytes, bool accessible) {
 
 bool arena_contains(const void *address) {
     uintptr_t place = reinterpret_cast<uintptr_t>(address);
-    return place >= start && place < used + page;
+    return start && place >= start && place < used + page;
 }
 
 #endif

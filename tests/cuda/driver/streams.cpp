@@ -22,7 +22,7 @@ void pass_time(double nanoseconds) {
 }
 
 size_t random_below(size_t count) {
-    static std::minstd_rand generator(host::settings().seed * 2654435761u + 1);
+    static std::mt19937 generator(host::settings().seed);
     return std::uniform_int_distribution<size_t>(0, count - 1)(generator);
 }
 

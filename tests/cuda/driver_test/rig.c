@@ -1,5 +1,6 @@
 #include "rig.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -76,6 +77,7 @@ static void set_environment(const char *environment) {
 /* The child's side; does not return. */
 static void live(Scenario *scenario, const char *environment, int text) {
     set_environment(environment);
+    signal(SIGSEGV, SIG_DFL); /* cmocka would go on with the next test */
     dup2(text, STDERR_FILENO);
     Rig rig = {0};
     rig_open(&rig);
