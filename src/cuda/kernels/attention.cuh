@@ -8,6 +8,7 @@
 #ifndef HEARTH_CUDA_KERNELS_ATTENTION_CUH
 #define HEARTH_CUDA_KERNELS_ATTENTION_CUH
 
+#include "exponential.cuh"
 #include "vectors.cuh"
 
 /* --- tiles --- */

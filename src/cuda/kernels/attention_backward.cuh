@@ -13,8 +13,6 @@
 #include "attention.cuh"
 #include "cuda/attention_backward.h"
 
-#define LOG2_E 1.44269504f
-
 /* One row of the batch. */
 typedef struct Sequence {
     Bf16 *dqkv;

@@ -6,9 +6,8 @@
  * No block reads what another one writes: the keys of the new tokens come from qkv. */
 #include "cuda/attention_forward.h"
 #include "cuda/scalars.h"
+#include "exponential.cuh"
 #include "vectors.cuh"
-
-#define LOG2_E 1.44269504f
 
 enum { COLUMNS = 8, MOST_GROUPS = DECODE_THREADS / 8 };
 

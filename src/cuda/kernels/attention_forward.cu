@@ -8,8 +8,6 @@
 #include "attention.cuh"
 #include "cuda/attention_forward.h"
 
-/* Scores in base 2: exp(x - y) is 2^((x - y) log2(e)), one instruction. */
-#define LOG2_E 1.44269504f
 #define LN_2 0.693147181f
 
 /* The softmax of two rows of a warp's accumulators so far, as in arXiv 1805.02867. */
