@@ -120,6 +120,7 @@ static void multiply_tile(const float *a, const float *b, int64_t depth, float *
         Vector low, high;
         memcpy(&low, a + k * tile_m, sizeof low);
         memcpy(&high, a + k * tile_m + lanes, sizeof high);
+#pragma GCC unroll 6 /* keeps the sums in registers at -O2 */
         for (int64_t j = 0; j < tile_n; j++) {
             total[j][0] += low * b[k * tile_n + j];
             total[j][1] += high * b[k * tile_n + j];

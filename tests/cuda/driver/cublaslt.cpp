@@ -124,6 +124,11 @@ static cublasStatus_t check_operands(const Product &product, Uses &uses) {
         (product.beta != 0 && !use_matrix(uses, "C", product.c, product.pointer_c))) {
         return CUBLAS_STATUS_INVALID_VALUE;
     }
+    for (const float *scale : {product.description.scale_a, product.description.scale_b}) {
+        if (scale && !use_range(uses, "scale", reinterpret_cast<uint64_t>(scale), sizeof *scale)) {
+            return CUBLAS_STATUS_INVALID_VALUE;
+        }
+    }
     if (overlap(product.a, product.pointer_a, product.d, product.pointer_d) ||
         overlap(product.b, product.pointer_b, product.d, product.pointer_d)) {
         return invalid("D overlaps A or B");

@@ -142,6 +142,28 @@ static cublasStatus_t check_fp8(const Product &product) {
     return CUBLAS_STATUS_SUCCESS;
 }
 
+/* Scales of blocks come with 10.0, of rows and columns and of 128 elements they are 9.0's alone. */
+static cublasStatus_t check_scale_mode(int32_t mode) {
+    bool exists = true;
+    switch (mode) {
+    case CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F:
+        return CUBLAS_STATUS_SUCCESS;
+    case CUBLASLT_MATMUL_MATRIX_SCALE_VEC16_UE4M3:
+    case CUBLASLT_MATMUL_MATRIX_SCALE_VEC32_UE8M0:
+        exists = capability() >= 100;
+        break;
+    case CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F:
+    case CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F:
+    case CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F:
+        exists = capability() == 90;
+        break;
+    default:
+        return refuse_product(CUBLAS_STATUS_INVALID_VALUE, "there is no such scale mode");
+    }
+    return refuse_product(CUBLAS_STATUS_NOT_SUPPORTED, exists ? "this scale mode is not modelled"
+                                                              : "this chip has no such scale mode");
+}
+
 static cublasStatus_t check_types(const Product &product) {
     const Description &description = product.description;
     for (const Layout *layout : {&product.a, &product.b, &product.c, &product.d}) {
@@ -159,7 +181,12 @@ static cublasStatus_t check_types(const Product &product) {
         return refuse_product(CUBLAS_STATUS_NOT_SUPPORTED,
                               "compute type for operands of this type");
     }
+    TRY(check_scale_mode(description.scale_mode_a));
+    TRY(check_scale_mode(description.scale_mode_b));
     if (is_fp8(product.a.type) || is_fp8(product.b.type)) return check_fp8(product);
+    if (description.scale_a || description.scale_b) {
+        return refuse_product(CUBLAS_STATUS_INVALID_VALUE, "scales are for FP8 operands");
+    }
     if (product.a.type != product.b.type) {
         return refuse_product(CUBLAS_STATUS_NOT_SUPPORTED, "A and B have different types");
     }

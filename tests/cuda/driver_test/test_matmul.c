@@ -282,6 +282,18 @@ static bool no_fp8(Rig *rig) {
     return fp8_algorithms(rig, CUBLAS_OP_T, 64) == 0;
 }
 
+/* Whether a scale mode is refused for the chip's sake rather than the test driver's. */
+static bool sets_scale_mode(Rig *rig) {
+    Matmul matmul = make_matmul(rig, &plain);
+    int32_t mode = CUBLASLT_MATMUL_MATRIX_SCALE_VEC32_UE8M0;
+    DO(rig->cublaslt.desc_set(matmul.description, CUBLASLT_MATMUL_DESC_A_SCALE_MODE, &mode,
+                              sizeof mode));
+    bool refused =
+        FAILS(queue_matmul(rig, &matmul, &plain, (Change){0}), CUBLAS_STATUS_NOT_SUPPORTED);
+    end_matmul(rig, &matmul);
+    return refused;
+}
+
 static void products_are_right(void **state) {
     (void)state;
     expect(multiplies, RIGHT, NULL);
@@ -305,6 +317,8 @@ static void fp8_follows_the_chip(void **state) {
     expect_in(fp8_is_transposed_only, "TEST_GPU_CHIP=h100", RIGHT, NULL);
     expect_in(fp8_in_any_order, "TEST_GPU_CHIP=b200", RIGHT, NULL);
     expect_in(no_fp8, "TEST_GPU_CHIP=a100", RIGHT, "no FP8");
+    expect(sets_scale_mode, RIGHT, "is not modelled");
+    expect_in(sets_scale_mode, "TEST_GPU_CHIP=rtx-4090", RIGHT, "this chip has no such scale mode");
 }
 
 int main(void) {
