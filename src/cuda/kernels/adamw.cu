@@ -48,7 +48,7 @@ DEVICE Update update_of(const AdamwShape &shape, const CudaScalars &scalars, flo
 /* Numbers at .. at + 3 of the weights, of which `count` are there; m and v are their moments. */
 template <class S, class M>
 DEVICE void update_four(const Weights<S, M> &weights, const Update &u, float (&m)[4], float (&v)[4],
-                        int64_t at, int64_t count) {
+                        int64_t at, int count) {
     float gradient[4], master[4];
     load(gradient, weights.gradient + at, count);
     load(master, weights.master + at, count);
@@ -65,19 +65,24 @@ DEVICE void update_four(const Weights<S, M> &weights, const Update &u, float (&m
         store(weights.working + at, master, count);
 }
 
-/* Has `run` called for each block of states that falls to this warp, and zeroes the gradient behind it. */
+/* Where a part of a lane's numbers lies in its block. */
+DEVICE int place_of(int part) {
+    return 4 * (part * 32 + (int)threadIdx.x % 32);
+}
+
+/* Has `run` called for each block of states that falls to this warp, with its start and how many numbers it
+ * has, and zeroes the gradient behind it. */
 template <class S, class M, class Run>
 DEVICE void for_each_block(const Weights<S, M> &weights, const Update &u, int64_t n, Run run) {
     const float zeros[4] = {};
-    const int64_t lane = threadIdx.x % 32, warp = (int64_t)blockIdx.x * WARPS + threadIdx.x / 32;
+    const int64_t warp = (int64_t)blockIdx.x * WARPS + threadIdx.x / 32;
     for (int64_t start = warp * STATE_BLOCK; start < n;
          start += (int64_t)gridDim.x * WARPS * STATE_BLOCK) {
-        if (!u.dropped) run(start, start + 4 * lane);
+        const int count = n - start < STATE_BLOCK ? (int)(n - start) : STATE_BLOCK;
+        if (!u.dropped) run(start, count);
 #pragma unroll
-        for (int part = 0; part < FOURS; part++) {
-            const int64_t at = start + 4 * (part * 32 + lane);
-            store(weights.gradient + at, zeros, n - at);
-        }
+        for (int part = 0; part < FOURS; part++)
+            store(weights.gradient + start + place_of(part), zeros, count - place_of(part));
     }
 }
 
@@ -95,10 +100,11 @@ template <class S, class M>
 DEVICE void adamw_plain(const Weights<S, M> &weights, const Update &u, const AdamwShape &shape,
                         const CudaScalars &scalars) {
     const uint64_t stream = random_stream(RANDOM_ROUND, shape.tensor);
-    for_each_block(weights, u, shape.n, [&](int64_t, int64_t first) {
+    for_each_block(weights, u, shape.n, [&](int64_t start, int numbers) {
 #pragma unroll
         for (int part = 0; part < FOURS; part++) {
-            const int64_t at = first + part * 128, count = shape.n - at;
+            const int64_t at = start + place_of(part);
+            const int count = numbers - place_of(part);
             float m[4], v[4];
             load(m, weights.moment1 + at, count);
             load(v, weights.moment2 + at, count);
@@ -119,7 +125,7 @@ typedef struct StateCodes {
 } StateCodes;
 
 /* Four codes in a word, the first in its lowest byte; 0 behind `count`. */
-DEVICE uint32_t load_codes(const uint8_t *from, int64_t count) {
+DEVICE uint32_t load_codes(const uint8_t *from, int count) {
     if (count >= 4) return reinterpret_cast<const Piece<1> *>(from)->word[0];
     uint32_t codes = 0;
 #pragma unroll
@@ -128,7 +134,7 @@ DEVICE uint32_t load_codes(const uint8_t *from, int64_t count) {
     return codes;
 }
 
-DEVICE void store_codes(uint8_t *to, uint32_t codes, int64_t count) {
+DEVICE void store_codes(uint8_t *to, uint32_t codes, int count) {
     if (count >= 4) {
         reinterpret_cast<Piece<1> *>(to)->word[0] = codes;
         return;
@@ -139,7 +145,7 @@ DEVICE void store_codes(uint8_t *to, uint32_t codes, int64_t count) {
 }
 
 /* Numbers behind the last are zero: they count for nothing in the largest magnitude. */
-DEVICE void decode_four(float (&x)[4], const uint8_t *from, int64_t count, float absmax,
+DEVICE void decode_four(float (&x)[4], const uint8_t *from, int count, float absmax,
                         const StateCode &code) {
     const uint32_t codes = load_codes(from, count);
 #pragma unroll
@@ -147,7 +153,7 @@ DEVICE void decode_four(float (&x)[4], const uint8_t *from, int64_t count, float
         x[i] = i < count ? state_code_decode(&code, (uint8_t)(codes >> 8 * i)) * absmax : 0;
 }
 
-DEVICE void encode_four(uint8_t *to, const float (&x)[4], int64_t count, float absmax,
+DEVICE void encode_four(uint8_t *to, const float (&x)[4], int count, float absmax,
                         const StateCode &code) {
     const float divisor = absmax > 0 ? absmax : 1;
     uint32_t codes = 0;
@@ -169,23 +175,25 @@ DEVICE float largest_magnitude(const float (&x)[FOURS][4]) {
 template <class S>
 DEVICE void adamw_coded(const Weights<S, uint8_t> &weights, float *absmax1, float *absmax2,
                         const Update &u, int64_t n, const StateCodes &codes) {
-    for_each_block(weights, u, n, [&](int64_t start, int64_t first) {
+    for_each_block(weights, u, n, [&](int64_t start, int numbers) {
         float *const largest1 = absmax1 + start / STATE_BLOCK;
         float *const largest2 = absmax2 + start / STATE_BLOCK;
         float m[FOURS][4], v[FOURS][4];
 #pragma unroll
         for (int part = 0; part < FOURS; part++) {
-            const int64_t at = first + part * 128;
-            decode_four(m[part], weights.moment1 + at, n - at, *largest1, codes.first);
-            decode_four(v[part], weights.moment2 + at, n - at, *largest2, codes.second);
-            update_four(weights, u, m[part], v[part], at, n - at);
+            const int64_t at = start + place_of(part);
+            const int count = numbers - place_of(part);
+            decode_four(m[part], weights.moment1 + at, count, *largest1, codes.first);
+            decode_four(v[part], weights.moment2 + at, count, *largest2, codes.second);
+            update_four(weights, u, m[part], v[part], at, count);
         }
         const float new1 = largest_magnitude(m), new2 = largest_magnitude(v);
 #pragma unroll
         for (int part = 0; part < FOURS; part++) {
-            const int64_t at = first + part * 128;
-            encode_four(weights.moment1 + at, m[part], n - at, new1, codes.first);
-            encode_four(weights.moment2 + at, v[part], n - at, new2, codes.second);
+            const int64_t at = start + place_of(part);
+            const int count = numbers - place_of(part);
+            encode_four(weights.moment1 + at, m[part], count, new1, codes.first);
+            encode_four(weights.moment2 + at, v[part], count, new2, codes.second);
         }
         __syncwarp(); /* all lanes have read the old ones */
         if (threadIdx.x % 32 == 0) *largest1 = new1, *largest2 = new2;

@@ -60,7 +60,7 @@ DEVICE int list_matches(Matches &matches, const int32_t *tokens, int64_t count) 
 template <class S>
 DEVICE void add_rows(float *dweight, const S *dout, const Matches &matches, int total, int64_t c,
                      int64_t C) {
-    enum { AHEAD = 4 };
+    enum { AHEAD = 3 };
     int32_t id = -1;
     float sum[LANES<S>];
     for (int first = 0; first < total; first += AHEAD) {
