@@ -1,14 +1,17 @@
 #include "trial.h"
 
+#include <dlfcn.h>
 #include <math.h>
 #include <string.h>
 
 #include "base/random.h"
 #include "cpu/backend.h"
 #include "cuda/backend.h"
+#include "cuda/executor.h"
 
 void trial_open(Trial *trial, Dtype storage) {
-    *trial = (Trial){.scalars = {.learning_rate = 1e-3f, .gradient_scale = 1, .step = 1, .seed = 7}};
+    *trial =
+        (Trial){.scalars = {.learning_rate = 1e-3f, .gradient_scale = 1, .step = 1, .seed = 7}};
     program_init(&trial->program, storage);
     program_begin_section(&trial->program, SECTION_MICRO_BATCH);
 }
@@ -101,17 +104,46 @@ static Program copy_program(const Program *program) {
     return copy;
 }
 
+/* Guards or frees the gap behind every buffer, where a GPU for tests can do that. */
+static void guard_gaps(const Trial *trial, const Executor *executor, int guarded) {
+    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+    void (*guard)(CUdeviceptr, size_t, int) = NULL;
+    if (library) *(void **)&guard = dlsym(library, "testGpuGuard");
+    for (int b = 0; guard && b < trial->program.buffer_count; b++) {
+        const Buffer *buffer = &executor->program->buffers[b];
+        CUdeviceptr start = executor->arena + (CUdeviceptr)(buffer->offset + trial->bytes[b]);
+        guard(start, (size_t)(buffer_bytes(buffer) - trial->bytes[b]), guarded);
+    }
+    if (library) dlclose(library);
+}
+
+/* What the program did not ask for must not have been written: the gaps hold the arena's zeros. */
+static void check_gaps(const Trial *trial, const Backend *backend, Executor *executor) {
+    for (int b = 0; b < trial->program.buffer_count; b++) {
+        uint8_t gap[256] = {1};
+        Error error;
+        assert_done(backend->download(executor, b, trial->bytes[b], gap, sizeof gap, &error),
+                    error);
+        for (size_t i = 0; i < sizeof gap; i++)
+            if (gap[i]) fail_msg("buffer %d was written %zu bytes behind its end", b, i);
+    }
+}
+
 static void run_on(Trial *trial, const Backend *backend, void **results) {
     Error error;
     Program program = copy_program(&trial->program);
     assert_done(layout_program(&program, backend, &error), error);
     Executor *executor = backend->open(&program, &error);
     assert_done(executor, error);
+    check_gaps(trial, backend, executor); /* also waits for the arena to be cleared */
+    if (backend == &backend_cuda) guard_gaps(trial, executor, 1);
     for (int b = 0; b < trial->program.buffer_count; b++)
         backend->upload(executor, b, 0, trial->start[b], trial->bytes[b]);
     assert_done(backend->run(executor, SECTION_MICRO_BATCH, &trial->scalars, &error), error);
     for (int b = 0; b < trial->program.buffer_count; b++)
         assert_done(backend->download(executor, b, 0, results[b], trial->bytes[b], &error), error);
+    if (backend == &backend_cuda) guard_gaps(trial, executor, 0);
+    check_gaps(trial, backend, executor);
     backend->close(executor);
     program.weights = NULL, program.parameters = NULL; /* the trial's own */
     program_free(&program);
