@@ -1,13 +1,23 @@
 #include "training.h"
 
+#include <string.h>
+
+#include "cuda/backend.h"
 #include "model/parameters.h"
 #include "support.h"
+
+/* HEARTH_TEST_DEVICE=cuda runs these tests on the GPU, or on the one for tests. */
+static const Backend *backend_of_test(void) {
+    const char *device = getenv("HEARTH_TEST_DEVICE");
+    return device && !strcmp(device, "cuda") ? &backend_cuda : &backend_cpu;
+}
 
 void training_open(Training *training, const ModelConfig *config,
                    const TrainingSettings *settings) {
     Error error;
-    *training = (Training){
-        .backend = &backend_cpu, .config = *config, .batch_tokens = settings->batch_tokens};
+    *training = (Training){.backend = backend_of_test(),
+                           .config = *config,
+                           .batch_tokens = settings->batch_tokens};
     Program *program = &training->program;
     const Model *model = model_find(config, &error);
     assert_done(model, error);

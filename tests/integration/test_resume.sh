@@ -1,6 +1,14 @@
 #!/bin/bash
-# A run that is stopped, killed or planned otherwise ends with the same bits as one that was not.
+# A run that is stopped, killed or planned otherwise ends with the same bits as one that was not. STEPS: of a run, a
+# multiple of 12; they are fewer where a GPU is emulated.
 source "$(dirname "$0")/lib.sh" "$1"
+
+steps=${STEPS:-60}
+stop=$((steps * 9 / 20))
+export XDG_CACHE_HOME=$work/cache
+
+# step N: as checkpoints are named
+step() { printf 'step-%08d' "$1"; }
 
 make_text() { # some structure to learn, some noise
     awk 'BEGIN { srand(7); split("the a one some every no river house tree night old dark quiet runs sings waits falls near under over", w, " ");
@@ -9,18 +17,18 @@ make_text() { # some structure to learn, some noise
             print s "." } }' >"$1"
 }
 
-sha() { sha256sum "$work/$1/checkpoints/step-$2/model.safetensors" | cut -d' ' -f1; }
+sha() { sha256sum "$work/$1/checkpoints/$(step "$2")/model.safetensors" | cut -d' ' -f1; }
 
-train() { # RUN OPTIONS...: a tiny model for 60 steps
+train() { # RUN OPTIONS...: a tiny model
     local name=$1
     shift
     run 0 train --data "$work/data" --run-dir "$work/$name" --layers 2 --dim 32 --heads 2 --seq-len 32 \
-        --batch-tokens 256 --micro-batch 4 --steps 60 --seed 3 --eval-every 25 --sample-every 50 \
-        --checkpoint-every 10 --quiet "$@"
+        --batch-tokens 256 --micro-batch 4 --steps "$steps" --seed 3 --eval-every $((steps * 5 / 12)) \
+        --sample-every $((steps * 5 / 6)) --checkpoint-every $((steps / 6)) --quiet "$@"
 }
 
 same() { # RUN: its last weights are those of the uninterrupted run
-    [[ $(sha "$1" 00000060) == "$whole" ]] || die "$1 ended with other weights"
+    [[ $(sha "$1" "$steps") == "$whole" ]] || die "$1 ended with other weights"
 }
 
 make_text "$work/text.txt"
@@ -28,13 +36,13 @@ run 0 tokenizer train --vocab 320 --pattern gpt4 --out "$work/tok" "$work/text.t
 run 0 data build --tokenizer "$work/tok/tokenizer.json" --out "$work/data" --split-on '\n' "$work/text.txt"
 
 train whole
-whole=$(sha whole 00000060)
+whole=$(sha whole "$steps")
 
 train again
 same again
 
-train stopped --stop-after 27
-[[ -d $work/stopped/checkpoints/step-00000027 ]] || die "no checkpoint where the run stopped"
+train stopped --stop-after $stop
+[[ -d $work/stopped/checkpoints/$(step $stop) ]] || die "no checkpoint where the run stopped"
 run 0 train --run-dir "$work/stopped" --resume --quiet
 same stopped
 
@@ -48,14 +56,14 @@ for offload in state activations all; do
     same "offload-$offload"
 done
 grep -q '^offload: "all"$' "$work/offload-all/config.yaml" || die "config.yaml does not record the offload"
-train moved --offload all --stop-after 27
+train moved --offload all --stop-after $stop
 run 0 train --run-dir "$work/moved" --resume --offload none --quiet
 same moved
 
 # Killed at random moments until it is done.
 kills=0
 "$hearth" train --data "$work/data" --run-dir "$work/killed" --layers 2 --dim 32 --heads 2 --seq-len 32 \
-    --batch-tokens 256 --micro-batch 4 --steps 60 --seed 3 --eval-every 25 --checkpoint-every 5 --quiet \
+    --batch-tokens 256 --micro-batch 4 --steps "$steps" --seed 3 --eval-every $((steps * 5 / 12)) --checkpoint-every $((steps / 12)) --quiet \
     2>/dev/null &
 for _ in 1 2 3 4; do
     while ! compgen -G "$work/killed/checkpoints/step-*" >/dev/null; do
@@ -65,7 +73,7 @@ for _ in 1 2 3 4; do
     sleep 0.$((RANDOM % 5))
     kill -9 $! 2>/dev/null && kills=$((kills + 1))
     wait $! 2>/dev/null || true
-    [[ -d $work/killed/checkpoints/step-00000060 ]] && break
+    [[ -d $work/killed/checkpoints/$(step "$steps") ]] && break
     "$hearth" train --run-dir "$work/killed" --resume --quiet 2>/dev/null &
 done
 wait $! || run 0 train --run-dir "$work/killed" --resume --quiet
@@ -74,7 +82,7 @@ echo "killed $kills times"
 
 # A signal ends a run cleanly, and it goes on.
 "$hearth" train --data "$work/data" --run-dir "$work/signalled" --layers 2 --dim 32 --heads 2 --seq-len 32 \
-    --batch-tokens 256 --micro-batch 4 --steps 60 --seed 3 --checkpoint-every 10 2>"$work/err" &
+    --batch-tokens 256 --micro-batch 4 --steps "$steps" --seed 3 --checkpoint-every $((steps / 6)) 2>"$work/err" &
 while ! grep -q '^step' "$work/err"; do kill -0 $! || die "the run ended before its first step"; sleep 0.02; done
 kill -TERM $!
 wait $! || die "SIGTERM must end with status 0"
