@@ -14,25 +14,23 @@ from child import Absent
 SHARD_TOKENS = 50_000_000
 
 
-def token_shards(place):
-    """A directory of llm.c shards of random tokens below 32000, which all implementations read."""
+def token_shards(place, vocab=32000):
+    """A directory of llm.c shards of random tokens, which all implementations read. `vocab`: a
+    multiple of 256."""
     directory = place.scratch / "shards"
     if not (directory / "done").exists():
         directory = place.directory("shards")
         for number, name in enumerate(("train_0", "train_1", "val_0")):
-            write_shard(
-                directory / f"{name}.bin", SHARD_TOKENS if number < 2 else 1_000_000, number
-            )
+            count = SHARD_TOKENS if number < 2 else 1_000_000
+            write_shard(directory / f"{name}.bin", count, number, vocab)
         (directory / "done").touch()
     return directory
 
 
-def write_shard(path, count, seed):
+def write_shard(path, count, seed, vocab):
     tokens = bytearray(random.Random(seed).randbytes(2 * count))
-    tokens[1::2] = tokens[1::2].translate(
-        bytes(byte % 125 for byte in range(256))
-    )  # 125 * 256 = 32000
-    tokens[0:2] = struct.pack("<H", 31999)
+    tokens[1::2] = tokens[1::2].translate(bytes(byte % (vocab // 256) for byte in range(256)))
+    tokens[0:2] = struct.pack("<H", vocab - 1)
     with open(path, "wb") as file:
         file.write(struct.pack("<256i", 20240520, 1, count, *[0] * 253))
         file.write(tokens)

@@ -40,6 +40,7 @@ typedef struct Profile {
     size_t shape_count, kind_count;
     double seconds, outside; /* of the step; of it outside matmuls and attention */
     double peak;             /* FLOP/s, the best that was measured between the rounds */
+    double bandwidth;        /* bytes/s, likewise */
 } Profile;
 
 static bool set_inputs(Workload *workload, Executor *executor, Error *error) {
@@ -71,18 +72,28 @@ static bool run_round(const StepPlan *plan, Executor *executor, int64_t step, do
            plan->backend->run(executor, SECTION_UPDATE, &scalars, error);
 }
 
+/* A processor's caches are left alone; a GPU needs large products to show its peak. */
+static bool measure_device(const StepPlan *plan, Profile *profile, Error *error) {
+    bool processor = !plan->device.driver_bytes;
+    Device device = plan->device;
+    if (!plan->backend->measure(&device, plan->program.storage, processor ? 1 << 20 : 512 << 20,
+                                error))
+        return false;
+    if (device.matmul_flops > profile->peak) profile->peak = device.matmul_flops;
+    if (device.bandwidth > profile->bandwidth) profile->bandwidth = device.bandwidth;
+    return true;
+}
+
 /* One round to warm up, then `rounds`; afterwards the first count values are the medians. */
-static bool measure(const StepPlan *plan, Executor *executor, double *seconds, double *peak,
+static bool measure(const StepPlan *plan, Executor *executor, double *seconds, Profile *profile,
                     Error *error) {
     size_t count = (size_t)plan->program.operation_count;
     for (int64_t round = 0; round <= rounds; round++) {
         double *samples = seconds + count * (size_t)(round ? round - 1 : 0);
-        Device device;
         memset(samples, 0, count * sizeof *samples);
         if (!run_round(plan, executor, round + 1, samples, error) ||
-            !plan->backend->measure(&device, plan->program.storage, 1 << 20, error))
+            !measure_device(plan, profile, error))
             return false;
-        if (device.matmul_flops > *peak) *peak = device.matmul_flops;
         log_status("round %lld of %lld", (long long)round, (long long)rounds);
     }
     log_status_end();
@@ -201,7 +212,9 @@ static void print_json(const Profile *profile, const Workload *workload) {
     json_object_set_new(json, "recompute",
                         json_string(recompute_name(workload->plan.plan.choice.recompute)));
     json_object_set_new(json, "seconds", json_real(profile->seconds));
+    json_object_set_new(json, "device", json_string(workload->plan.device.name));
     json_object_set_new(json, "peak_flops", json_real(profile->peak));
+    json_object_set_new(json, "peak_bytes_per_s", json_real(profile->bandwidth));
     json_object_set_new(json, "fraction_of_peak", json_real(fraction_of_peak(profile, workload)));
     json_object_set_new(json, "outside_share", json_real(profile->outside / profile->seconds));
     for (size_t i = 0; i < profile->kind_count; i++)
@@ -229,7 +242,7 @@ static bool run(Workload *workload, Error *error) {
     Executor *executor = plan->backend->open(&plan->program, error);
     bool done = profile.shapes && profile.kinds && seconds && executor &&
                 set_inputs(workload, executor, error) &&
-                measure(plan, executor, seconds, &profile.peak, error);
+                measure(plan, executor, seconds, &profile, error);
     if (done) {
         add_up(&profile, workload, seconds);
         options_json() ? print_json(&profile, workload) : print_table(&profile, workload);

@@ -113,6 +113,8 @@ def row(peer, workload, planned, times):
         "fastest_tokens_per_s": workload.batch_tokens / min(seconds),
         "slowest_tokens_per_s": workload.batch_tokens / max(seconds),
     }
+    if getattr(peer, "device_bytes", 0):
+        result["device_bytes"] = peer.device_bytes
     if hasattr(peer, "spec"):
         result["micro_rows"] = peer.spec["micro_rows"]
     return result

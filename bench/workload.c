@@ -3,11 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cpu/backend.h"
+#include "train/backends.h"
 
 static bool plan(Workload *workload, Error *error) {
-    return train_options_resolve(&workload->options, 0, &workload->settings, error) &&
-           step_plan_make(&workload->plan, &workload->settings, &backend_cpu, NULL, error);
+    const Backend *backend = backend_find(workload->options.device, error);
+    return backend && train_options_resolve(&workload->options, 0, &workload->settings, error) &&
+           step_plan_make(&workload->plan, &workload->settings, backend, NULL, error);
 }
 
 /* -1 to go on, or the exit status of a program that is done. The workload must not move. */
@@ -17,6 +18,7 @@ static int open_workload(Workload *workload, const Command *command, const Optio
     int words;
     train_options_init(&workload->options);
     workload->options.eval_every = 0;
+    workload->options.device = "cpu";
     Option *end = workload->options.table;
     while (end->name) end++;
     while (own->name) *end++ = *own++;

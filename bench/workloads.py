@@ -9,9 +9,11 @@ SIZES = {
     "llama-110m": (12, 768, 12, 2048),
     "llama-300m": (24, 960, 15, 2560),
     "llama-600m": (28, 1280, 20, 3456),
+    "llama-977m": (24, 1792, 16, 4736),
 }
 DEFAULT = "llama-15m:256:32 llama-110m:1024:8 llama-110m:4096:1 llama-300m:1024:1"
 QUICK = "llama-15m:256:16"
+GPU = "llama-110m:1024:128 llama-300m:1024:64 llama-977m:2048:32"
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,8 @@ class Workload:
     dtype: str = "bf16"
     name: str = ""  # as the results show it, where it is not the preset's own
     changes: tuple = ()  # options of hearth that change the preset
+    sizes: tuple = ()  # as in SIZES, where changes make others
+    device: str = "cpu"
 
     @property
     def batch_tokens(self):
@@ -45,12 +49,26 @@ class Workload:
             self.batch_tokens,
             "--precision",
             self.dtype,
+            "--device",
+            self.device,
             "--no-document-mask",
             *self.changes,
         ]
 
 
-def parse(text):
+# For trying the GPU's benchmark where a step takes seconds: on the test driver
+TINY = Workload(
+    "llama-15m",
+    32,
+    4,
+    vocab=512,
+    name="tiny",
+    changes=("--layers", 1, "--dim", 64, "--heads", 2, "--kv-heads", 2, "--ffn", 96),
+    sizes=(1, 64, 2, 96),
+)
+
+
+def parse(text, device="cpu"):
     """ "llama-110m:1024:8" → llama-110m at T = 1024, 8 rows a step."""
     workloads = []
     for word in text.split():
@@ -61,6 +79,7 @@ def parse(text):
                 int(seq_len),
                 int(rows),
                 32768 if model in ("llama-300m", "llama-600m") else 32000,
+                device=device,
             )
         except ValueError:
             raise SystemExit(

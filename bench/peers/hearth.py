@@ -58,9 +58,11 @@ class Hearth:
 
     def __init__(self, place, data):
         self.place, self.data, self.peak_bytes = place, data, 0
+        self.device_bytes = 0  # of a GPU's memory
 
     def open(self, workload):
         self.options, self.dtype = workload.options(), workload.dtype
+        self.on_gpu, self.device_bytes = workload.device != "cpu", 0
 
     def measure(self, seconds):
         """Seconds of each step of a fresh run that counts."""
@@ -68,6 +70,8 @@ class Hearth:
             self.place, self.data, self.options, lambda steps: timed(steps, seconds)
         )
         self.peak_bytes = max(self.peak_bytes, child.peak_bytes)
+        if self.on_gpu:
+            self.device_bytes = steps[-1]["mem_bytes"]
         return [step["step_ms"] / 1e3 for step in steps[WARM_UP:]]
 
     def close(self):

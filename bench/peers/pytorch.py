@@ -25,13 +25,14 @@ class PyTorch:
         self.name, self.place, self.venv, self.data = name, place, venv, data
         self.tuned = tuned  # rows of a micro-batch by (workload, compile): eager and plain share
         self.child, self.peak_bytes, self.dtype = None, 0, "bf16"
+        self.device_bytes = 0  # of a GPU's memory
 
     def open(self, workload):
         self.venv.need("numpy", "torch")
         if self.name == "pytorch-compile" and not any(map(has_compiler, ("g++", "clang++"))):
             raise Absent("torch.compile needs g++")
-        layers, dim, heads, ffn = SIZES[workload.model]
-        self.peak_bytes, self.parameters = 0, None
+        layers, dim, heads, ffn = workload.sizes or SIZES[workload.model]
+        self.peak_bytes, self.device_bytes, self.parameters = 0, 0, None
         self.spec = {
             "layers": layers,
             "dim": dim,
@@ -41,6 +42,7 @@ class PyTorch:
             "seq_len": workload.seq_len,
             "rows": workload.rows,
             "threads": threads(),
+            "device": workload.device,
             "compile": self.name == "pytorch-compile",
             "data": str(self.data),
         }
@@ -56,10 +58,11 @@ class PyTorch:
         environment = dict(
             os.environ,
             TORCHINDUCTOR_CACHE_DIR=str(self.place.scratch / "inductor"),
-            CUDA_VISIBLE_DEVICES="",
             PYTHONWARNINGS="ignore",
             OMP_NUM_THREADS=str(threads()),
         )
+        if self.spec["device"] == "cpu":
+            environment["CUDA_VISIBLE_DEVICES"] = ""
         if self.name != "pytorch-plain":
             environment.update(FAST_MALLOC)
         worker = Path(__file__).with_name("torch_worker.py")
@@ -89,7 +92,9 @@ class PyTorch:
         while sum(times) < seconds:
             with suppress(OSError):  # answer() says so if it has ended
                 self.child.process.stdin.write("step\n")
-            times.append(self.answer()["seconds"])
+            answer = self.answer()
+            times.append(answer["seconds"])
+            self.device_bytes = answer["device_bytes"]
         if resident_bytes(self.child.process.pid) > installed_bytes() / 6:
             self.end()  # too large to wait beside the others
         return times

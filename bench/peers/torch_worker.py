@@ -1,9 +1,9 @@
 """Trains in PyTorch, a step for each line on standard input. Runs in the peers' environment.
 
-The argument is a JSON object: sizes, rows of a step and of a micro-batch, threads, data, compile.
-With "tune" it finds the fastest micro-batch, prints it and ends. Otherwise it prints
-{"parameters": N} once it is warm, and {"seconds": S, "loss": L} for every step: data, forward,
-backward, clipping, AdamW.
+The argument is a JSON object: sizes, rows of a step and of a micro-batch, threads, device, data,
+compile. With "tune" it finds the fastest micro-batch, prints it and ends. Otherwise it prints
+{"parameters": N} once it is warm, and {"seconds": S, "loss": L, "device_bytes": M} for every step:
+data, forward, backward, clipping, AdamW.
 """
 
 import glob
@@ -39,6 +39,7 @@ class Data:
 class Trainer:
     def __init__(self, spec):
         torch.manual_seed(1)
+        self.device = spec["device"]
         self.model = Llama(
             spec["layers"],
             spec["dim"],
@@ -47,7 +48,7 @@ class Trainer:
             spec["vocab"],
             spec["seq_len"],
             torch.bfloat16,
-        )
+        ).to(self.device)
         self.forward = torch.compile(self.model, dynamic=False) if spec["compile"] else self.model
         matrices = [p for p in self.model.parameters() if p.dim() == 2]
         vectors = [p for p in self.model.parameters() if p.dim() < 2]
@@ -62,11 +63,15 @@ class Trainer:
         self.rows, self.micro_rows = spec["rows"], spec.get("micro_rows", spec["rows"])
 
     def micro_batch(self):
-        tokens, targets = self.data.rows(self.micro_rows)
-        with torch.autocast("cpu", torch.bfloat16):
+        tokens, targets = (self.placed(ids) for ids in self.data.rows(self.micro_rows))
+        with torch.autocast(self.device, torch.bfloat16):
             loss = self.forward(tokens, targets)
         (loss * (self.micro_rows / self.rows)).backward()
         return loss.detach()
+
+    def placed(self, ids):
+        """On the device; the copy runs beside what was queued before."""
+        return ids.pin_memory().to("cuda", non_blocking=True) if self.device == "cuda" else ids
 
     def step(self):
         losses = [self.micro_batch() for _ in range(self.rows // self.micro_rows)]
@@ -76,9 +81,16 @@ class Trainer:
         return float(torch.stack(losses).mean())
 
 
-def seconds_of(function):
+def wait_for(device):
+    if device == "cuda":
+        torch.cuda.synchronize()
+
+
+def seconds_of(function, device):
+    wait_for(device)
     started = time.perf_counter()
     result = function()
+    wait_for(device)
     return time.perf_counter() - started, result
 
 
@@ -90,12 +102,16 @@ def fastest_micro_rows(spec, trainer):
         trainer.micro_rows = rows
         for _ in range(2):
             trainer.micro_batch()  # memory and caches settle
-        seconds = min(seconds_of(trainer.micro_batch)[0] for _ in range(2)) / rows
+        seconds = min(seconds_of(trainer.micro_batch, spec["device"])[0] for _ in range(2)) / rows
         if best and seconds > 1.02 * best_seconds:
             break
         if not best or seconds < best_seconds:
             best, best_seconds = rows, seconds
     return best
+
+
+def device_bytes(device):
+    return torch.cuda.max_memory_allocated() if device == "cuda" else 0
 
 
 def main():
@@ -106,12 +122,16 @@ def main():
         print(json.dumps({"micro_rows": fastest_micro_rows(spec, trainer)}), flush=True)
         return
     trainer.step()
+    if spec["device"] == "cuda":
+        torch.cuda.reset_peak_memory_stats()  # compiling takes memory too
+        trainer.step()
     print(
         json.dumps({"parameters": sum(p.numel() for p in trainer.model.parameters())}), flush=True
     )
     for _ in sys.stdin:
-        seconds, loss = seconds_of(trainer.step)
-        print(json.dumps({"seconds": seconds, "loss": loss}), flush=True)
+        seconds, loss = seconds_of(trainer.step, spec["device"])
+        answer = {"seconds": seconds, "loss": loss, "device_bytes": device_bytes(spec["device"])}
+        print(json.dumps(answer), flush=True)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ static CudaDriver cuda;
 static CUmodule module;
 static CUstream stream;
 static int capability; /* 120 for 12.0 */
+static const char *image_path = WRAPPERS_IMAGE;
 
 static int below(int bound) {
     static uint64_t draws;
@@ -47,7 +48,7 @@ static int open_gpu(void **state) {
     capability = 10 * major + minor;
     need(cuda.stream_create(&stream, CU_STREAM_NON_BLOCKING));
     FileMap image;
-    assert_done(file_map(&image, WRAPPERS_IMAGE, &error), error);
+    assert_done(file_map(&image, image_path, &error), error);
     need(cuda.module_load(&module, image.data));
     file_unmap(&image);
     return 0;
@@ -483,7 +484,9 @@ static void test_warp(void **state) {
     release(numbers), release(out);
 }
 
-int main(void) {
+/* The argument, if any, is where the kernels' image has moved to. */
+int main(int argc, char **argv) {
+    if (argc > 1) image_path = argv[1];
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_mma_bf16),    cmocka_unit_test(test_mma_e4m3),
         cmocka_unit_test(test_mma_mxfp8),   cmocka_unit_test(test_mma_nvfp4),
