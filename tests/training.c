@@ -12,6 +12,11 @@ static const Backend *backend_of_test(void) {
     return device && !strcmp(device, "cuda") ? &backend_cuda : &backend_cpu;
 }
 
+int64_t training_steps(int64_t steps) {
+    const char *most = getenv("HEARTH_TEST_STEPS");
+    return most && atoll(most) < steps ? atoll(most) : steps;
+}
+
 void training_open(Training *training, const ModelConfig *config,
                    const TrainingSettings *settings) {
     Error error;

@@ -27,6 +27,9 @@ typedef struct TrainingSettings {
     AdamwSettings adamw;
 } TrainingSettings;
 
+/* How many steps a test that wants `steps` is to make: no more than HEARTH_TEST_STEPS, where a GPU is emulated. */
+int64_t training_steps(int64_t steps);
+
 /* Each fails the test when it cannot do what it says. */
 void training_open(Training *training, const ModelConfig *config, const TrainingSettings *settings);
 void training_close(Training *training);

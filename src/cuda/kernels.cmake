@@ -3,7 +3,7 @@
 # (cuda/NAME.sm_XX.ptx, .txt): the tests run the one and check the other.
 #
 # sm_120f serves all of 12.x and has its block-scaled instructions. Chips that come later compile the PTX.
-set(HEARTH_CUDA_CHIPS 120f CACHE STRING "Chips that kernels are compiled for")
+set(HEARTH_CUDA_CHIPS 80 86 89 90 100 120f CACHE STRING "Chips that kernels are compiled for")
 set(HEARTH_KERNEL_IMAGES "" CACHE PATH "Where another build has put the images, to use those")
 set(cuda_ptx_for_later 100)
 set(cuda_flags -std=c++17 -O3 -I ${CMAKE_SOURCE_DIR}/src -Werror all-warnings)
@@ -11,7 +11,9 @@ set(cuda_flags_adamw -fmad=false) # the CPU's bits
 
 file(GLOB cuda_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/cuda/kernels/*.cu)
 file(GLOB cuda_headers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/cuda/kernels/*.h
-  ${CMAKE_SOURCE_DIR}/src/cuda/kernels/*.cuh ${CMAKE_SOURCE_DIR}/src/cuda/scalars.h)
+  ${CMAKE_SOURCE_DIR}/src/cuda/kernels/*.cuh ${CMAKE_SOURCE_DIR}/src/cuda/*.h
+  ${CMAKE_SOURCE_DIR}/src/base/*.h ${CMAKE_SOURCE_DIR}/src/numeric/*.h
+  ${CMAKE_SOURCE_DIR}/src/step/operation.h)
 set(cuda_names)
 foreach(source ${cuda_sources})
   get_filename_component(name ${source} NAME_WE)

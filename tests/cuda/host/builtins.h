@@ -106,6 +106,9 @@ template <class T> void __stcs(T *p, T value) {
 template <class T> void __stcg(T *p, T value) {
     *p = value;
 }
+template <class T> void __stwb(T *p, T value) {
+    *p = value;
+}
 
 /* Integers only: a floating-point atomic would make results depend on the order of threads. */
 template <class T> T atomicAdd(T *p, T value) {

@@ -15,5 +15,5 @@ set_tests_properties(cuda/resume PROPERTIES
 foreach(name step golden)
   add_test(NAME cuda/train_${name} COMMAND test_train_${name})
   set_tests_properties(cuda/train_${name} PROPERTIES
-    ENVIRONMENT "LD_LIBRARY_PATH=${CMAKE_CURRENT_BINARY_DIR}/plain;HEARTH_TEST_DEVICE=cuda")
+    ENVIRONMENT "LD_LIBRARY_PATH=${CMAKE_CURRENT_BINARY_DIR}/plain;HEARTH_TEST_DEVICE=cuda;HEARTH_TEST_STEPS=4")
 endforeach()

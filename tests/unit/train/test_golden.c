@@ -172,7 +172,7 @@ static void compare(const char *name, Dtype storage, RecomputeLevel recompute, d
     training_open(&training, &golden.config, &settings);
     set_weights(&training, &golden);
     double worst = 0;
-    for (int64_t step = 0; step < golden.steps; step++) {
+    for (int64_t step = 0; step < training_steps(golden.steps); step++) {
         make_batch(&golden, step);
         int64_t targets = count_targets(&golden);
         double loss =
