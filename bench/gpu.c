@@ -168,7 +168,7 @@ static bool run(json_t *json, char **shapes, int count, Error *error) {
     json_t *list = json_array();
     json_object_set_new(json, "attention", list);
     for (int i = 0; i < count; i++) {
-        AttentionShape shape;
+        AttentionShape shape = {0};
         json_t *row =
             read_shape(shapes[i], &shape, error) ? measure_attention(backend, shape, error) : NULL;
         if (!row) return false;

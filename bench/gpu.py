@@ -22,7 +22,7 @@ from peers.pytorch import PyTorch
 from place import ROOT, Place
 from progress import Progress
 
-MICRO_TOKENS = 32768  # of PyTorch's micro-batches: enough for any GPU, and whole logits fit
+MICRO_TOKENS = 16384  # of a micro-batch: enough for any GPU, and PyTorch's whole logits fit
 VIEWS = [(2048, -1), (4096, -1), (4096, 512)]
 SHAPES = [(T, D, window) for D in (64, 112, 128) for T, window in VIEWS]
 TINY_SHAPES = [(32, 16, -1), (32, 16, 8)]
@@ -74,9 +74,8 @@ class GpuBench:
         self.place = Place(options.build, options.scratch, ROOT)
         self.interpreter, self.progress = Interpreter(), Progress(0)
         self.machine = GpuMachine(self.place, options.device)
-        self.models = workloads.parse(options.models, options.device)
-        if options.quick:
-            self.models = [replace(workloads.TINY, device=options.device)]
+        models = [workloads.TINY] if options.quick else workloads.parse(options.models)
+        self.models = [with_micro_batch(on(workload, options.device)) for workload in models]
         vocab = workloads.TINY.vocab if options.quick else 32000
         self.shards = data.token_shards(self.place, vocab)
         self.report = {"results": [], "attention": [], "profiles": [], "absent": []}
@@ -88,7 +87,7 @@ class GpuBench:
         return False
 
     def pytorch(self):
-        """With its micro-batches given: to find the fastest would compile for each."""
+        """With hearth's micro-batches: to find the fastest would compile for each."""
         tuned = {
             (on(workload, self.options.torch), True): rows_of_micro_batch(workload)
             for workload in self.models
@@ -99,15 +98,16 @@ class GpuBench:
 
     def prepare(self):
         """Fills the cache of compiled kernels, all models at once."""
-        workers = []
-        for workload in self.models:
-            worker = self.pytorch()
+        workers = [self.pytorch() for _ in self.models]
+        for worker, workload in zip(workers, self.models):
             worker.open(workload)
             worker.start()
-            workers.append(worker)
-        for worker in workers:
-            worker.answer()
-            worker.end()
+        for worker, workload in zip(workers, self.models):
+            try:
+                worker.answer()
+                worker.end()
+            except Absent as reason:
+                self.progress.say(f"{workload.title}: {reason}")
 
     # ---- The parts ----
 
@@ -159,6 +159,7 @@ class GpuBench:
         parts = [(ATTENTION, "attention", self.attention)]
         for seconds, part in (COMPARISON, self.compare), (PROFILE, self.profile):
             parts += [(seconds, w.title, partial(part, w)) for w in self.models]
+        self.machine.measure_shapes([])  # nothing is written where this fails
         failed = False
         for seconds, name, part in parts:
             if not self.fits(seconds, name):
@@ -201,6 +202,12 @@ def rows_of_micro_batch(workload):
     return max(r for r in range(1, workload.rows + 1) if workload.rows % r == 0 and r <= most)
 
 
+def with_micro_batch(workload):
+    """The same for hearth as for PyTorch, so that their memory can be compared."""
+    given = ("--micro-batch", rows_of_micro_batch(workload))
+    return replace(workload, changes=(*workload.changes, *given))
+
+
 if __name__ == "__main__":
     try:
         options = arguments()
@@ -208,5 +215,5 @@ if __name__ == "__main__":
         sys.exit(bench.prepare() if options.prepare else bench.run())
     except KeyboardInterrupt:
         sys.exit(130)
-    except Absent as reason:
+    except (Absent, RuntimeError) as reason:
         sys.exit(f"gpu.py: {reason}")

@@ -68,7 +68,7 @@ TINY = Workload(
 )
 
 
-def parse(text, device="cpu"):
+def parse(text):
     """ "llama-110m:1024:8" → llama-110m at T = 1024, 8 rows a step."""
     workloads = []
     for word in text.split():
@@ -79,7 +79,6 @@ def parse(text, device="cpu"):
                 int(seq_len),
                 int(rows),
                 32768 if model in ("llama-300m", "llama-600m") else 32000,
-                device=device,
             )
         except ValueError:
             raise SystemExit(

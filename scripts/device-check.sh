@@ -9,7 +9,8 @@
 #
 # Variables: OUT, where everything goes (results to bench/results, the log to the build directory); LIMIT,
 # seconds for all (350); CHIPS, that pack compiles for ("90 120f"); TESTS, which kernel tests (all); QUICK=1,
-# tiny sizes, to try this script on the test driver; PARTS, which of the parts below.
+# tiny sizes, to try this script on the test driver; PARTS, which of the parts below; TORCH_DEVICE, cpu to
+# try the benchmark where PyTorch has no GPU.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -40,7 +41,7 @@ pack() {
     local to=build-device chips=${CHIPS:-90 120f}
     scripts/install-dependencies.sh build
     # shellcheck disable=SC2016
-    build build-pack "-DHEARTH_CUDA_CHIPS=${chips// /;}" '-DCMAKE_BUILD_RPATH=$ORIGIN/lib;$ORIGIN/../lib'
+    build build-pack "-DHEARTH_CUDA_CHIPS=${chips// /;}" '-DCMAKE_BUILD_RPATH=$ORIGIN/lib;$ORIGIN/../lib;$ORIGIN/../../lib'
     rm -rf $to
     mkdir -p $to/bench $to/tests/cuda $to/lib
     strip -o $to/hearth build-pack/hearth
@@ -72,27 +73,28 @@ part() { # NAME SECONDS-AT-MOST
     fi
     rm -f "$WORK/reason"
     printf '\n== %s\n' "$name" >>"$log"
-    MOST=$most timeout -k 5 "$most" bash scripts/device-parts.sh "$name" >>"$log" 2>&1 || status=$?
+    # In the background, so that an interruption is not kept waiting.
+    MOST=$most timeout -k 5 "$most" bash scripts/device-parts.sh "$name" >>"$log" 2>&1 &
+    wait $! || status=$?
     reason=$(cat "$WORK/reason" 2>/dev/null || true)
     case $status in
     0) state=ok ;;
     77) state=skipped ;;
-    124 | 137) state=failed reason="not done after $most s${reason:+; }$reason" ;;
+    124 | 137) state=failed reason=${reason:-"not done after $most s"} ;;
     *) state=failed reason=${reason:-"see $log"} ;;
     esac
     [[ $state != failed ]] || failed=1
     record "$name" $state $((SECONDS - began)) "$reason"
 }
 
-# cuBLASLt, if the loader does not find it: from the toolkit, or from PyTorch's packages.
+# cuBLASLt: PyTorch's, so that both multiply with the same; else the system's or the toolkit's.
 find_cublaslt() {
-    local folder site
+    local folder site here=${LD_LIBRARY_PATH:-}
     site=$(python3 -c 'import sysconfig; print(sysconfig.get_path("purelib"))' 2>/dev/null || true)
-    ! ldconfig -p 2>/dev/null | grep -q 'libcublasLt\.so\.1[23]' || return 0
-    for folder in ${LD_LIBRARY_PATH//:/ } /usr/local/cuda*/lib64 /usr/local/cuda*/targets/*/lib "$site"/nvidia/*/lib; do
+    for folder in ${here//:/ } "$site"/nvidia/*/lib /lib/*-linux-gnu /usr/local/cuda*/lib64; do
         compgen -G "$folder/libcublasLt.so.1[23]" >/dev/null || continue
-        export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$folder
-        return
+        [[ ":$here:/lib/" == *"$folder"* ]] || export LD_LIBRARY_PATH=${here:+$here:}$folder
+        return 0
     done
 }
 
@@ -126,7 +128,7 @@ check() {
 
     # PyTorch compiles its steps for minutes: beside the tests, which measure nothing.
     if [[ " $parts " == *" bench "* ]]; then
-        timeout -k 5 150 bash scripts/device-parts.sh prepare >"$WORK/prepare.log" 2>&1 &
+        MOST=150 timeout -k 5 150 bash scripts/device-parts.sh prepare >"$WORK/prepare.log" 2>&1 &
     fi
     part doctor 20
     part kernels 60
@@ -134,6 +136,7 @@ check() {
     part memcheck 60
     wait
     part bench $(($(left) > 80 ? $(left) - 40 : $(left)))
+    tail -n 100 "$WORK/bench/log.txt" >>"$log" 2>/dev/null || true
     part racecheck 60
     return $failed
 }

@@ -1,8 +1,8 @@
 """The rate of PyTorch's scaled_dot_product_attention, forward and backward, at the shapes given.
 
-The argument is a JSON object: device, rounds, tokens, width, shapes [[T, D, window], ...] as bench/gpu.c
-has them. Prints a list of {"forward_flops_per_s", "backward_flops_per_s"}; pairs that are not seen
-do not count. A window is a mask, with which there is no flash attention.
+The argument is a JSON object: device, rounds, tokens, width, shapes [[T, D, window], ...] as
+bench/gpu.c has them. Prints a list of {"forward_flops_per_s", "backward_flops_per_s"}; pairs that
+are not seen do not count. A window is a mask, with which there is no flash attention.
 """
 
 import json
@@ -12,6 +12,8 @@ import sys
 import torch
 import torch.nn.functional as F
 from torch_worker import seconds_of
+
+AT_ONCE = 4  # calls that are timed together: to wait for the GPU takes time too
 
 
 def pairs(T, window):
@@ -33,16 +35,25 @@ def measure(spec, T, D, window):
     for tensor in (q, k, v):
         tensor.requires_grad_()
     causal = {"is_causal": True} if window < 0 else {"attn_mask": window_mask(T, window, device)}
-    forward, backward = [], []
-    for _ in range(spec["rounds"] + 2):
-        took, out = seconds_of(lambda: F.scaled_dot_product_attention(q, k, v, **causal), device)
-        forward.append(took)
-        took, _ = seconds_of(lambda: torch.autograd.grad(out, (q, k, v), gradient), device)
-        backward.append(took)
+    out = None
+
+    def forward():
+        nonlocal out
+        for _ in range(AT_ONCE):
+            out = F.scaled_dot_product_attention(q, k, v, **causal)
+
+    def backward():
+        for _ in range(AT_ONCE):
+            torch.autograd.grad(out, (q, k, v), gradient, retain_graph=True)
+
+    def median(function):
+        times = [seconds_of(function, device)[0] for _ in range(spec["rounds"] + 2)]
+        return statistics.median(times[2:]) / AT_ONCE
+
     product = 2 * rows * heads * D * pairs(T, window)
     return {
-        "forward_flops_per_s": 2 * product / statistics.median(forward[2:]),
-        "backward_flops_per_s": 5 * product / statistics.median(backward[2:]),
+        "forward_flops_per_s": 2 * product / median(forward),
+        "backward_flops_per_s": 5 * product / median(backward),
     }
 
 
