@@ -51,8 +51,11 @@ static bool read_attributes(Error *error) {
 static bool find_device(Error *error) {
     const CudaDriver *driver = &gpu.driver;
     int count = 0;
-    if (!cuda_check(driver, driver->init(0), error, "the NVIDIA driver does not start") ||
-        !cuda_check(driver, driver->device_count(&count), error, "the GPUs cannot be counted"))
+    CUresult started = driver->init(0);
+    bool none = started == CUDA_ERROR_NO_DEVICE;
+    if (!none &&
+        (!cuda_check(driver, started, error, "the NVIDIA driver does not start") ||
+         !cuda_check(driver, driver->device_count(&count), error, "the GPUs cannot be counted")))
         return false;
     if (!count)
         return fail(error, "the NVIDIA driver shows no GPU (is CUDA_VISIBLE_DEVICES set to none?)");

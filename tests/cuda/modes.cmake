@@ -50,7 +50,10 @@ set(test_gpu_environment_asan ASAN_OPTIONS=detect_leaks=0)
 # Programs are not compiled for MemorySanitizer, so what they allocate counts as initialised.
 set(test_gpu_environment_msan MSAN_OPTIONS=poison_in_malloc=0:poison_in_free=0)
 
-set(test_gpu_flags -std=c++17 -g -fPIC -fvisibility=hidden -Wall -Wextra -Wshadow -D_GNU_SOURCE
+if(CMAKE_COMPILE_WARNING_AS_ERROR)
+  set(test_gpu_werror -Werror)
+endif()
+set(test_gpu_flags ${test_gpu_werror} -std=c++17 -g -fPIC -fvisibility=hidden -Wall -Wextra -Wshadow -D_GNU_SOURCE
   -I${CMAKE_CURRENT_SOURCE_DIR} -I${CMAKE_SOURCE_DIR}/src -isystem ${HEARTH_CUDA_INCLUDE})
 # Contraction would round otherwise than the device, where nvcc decides what becomes an fma.
 set(test_gpu_kernel_flags -x c++ -ffp-contract=off -Wno-unknown-pragmas)

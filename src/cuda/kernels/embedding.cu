@@ -55,6 +55,18 @@ DEVICE int list_matches(Matches &matches, const int32_t *tokens, int64_t count) 
     return total;
 }
 
+/* As store(), by an intrinsic: nvcc would merge stores of 16 bytes with those of single numbers here. */
+template <int L> DEVICE void store_sums(float *to, const float (&sum)[L], int64_t count) {
+    if (count < L || !is_aligned<16>(to)) {
+        store(to, sum, count);
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < L; i += 4)
+        __stwb(reinterpret_cast<float4 *>(to + i),
+               make_float4(sum[i], sum[i + 1], sum[i + 2], sum[i + 3]));
+}
+
 /* Adds to columns c.. of dweight those of the listed rows of dout. Rows are asked for AHEAD at a time,
  * and a sum stays in registers while its token repeats. */
 template <class S>
@@ -72,7 +84,7 @@ DEVICE void add_rows(float *dweight, const S *dout, const Matches &matches, int 
         for (int i = 0; i < AHEAD; i++) {
             if (first + i >= total) break;
             if (matches.id[first + i] != id) {
-                if (id >= 0) store(dweight + id * C + c, sum, C - c);
+                if (id >= 0) store_sums(dweight + id * C + c, sum, C - c);
                 id = matches.id[first + i];
                 load(sum, dweight + id * C + c, C - c);
             }
@@ -80,7 +92,7 @@ DEVICE void add_rows(float *dweight, const S *dout, const Matches &matches, int 
             for (int lane = 0; lane < LANES<S>; lane++) sum[lane] += row[i][lane];
         }
     }
-    if (id >= 0) store(dweight + id * C + c, sum, C - c);
+    if (id >= 0) store_sums(dweight + id * C + c, sum, C - c);
 }
 
 /* dweight[V,C] += the rows of dout[N,C] at their tokens */

@@ -88,15 +88,6 @@ DEVICE void load_between(float (&x)[L], const S *from, int64_t begin, int64_t en
     }
 }
 
-/* By an intrinsic, which the compiler does not merge with the writes of single numbers. */
-DEVICE void write(Piece<4> *to, const Piece<4> &piece) {
-    __stwb(reinterpret_cast<uint4 *>(to),
-           make_uint4(piece.word[0], piece.word[1], piece.word[2], piece.word[3]));
-}
-template <int WORDS> DEVICE void write(Piece<WORDS> *to, const Piece<WORDS> &piece) {
-    *to = piece;
-}
-
 /* The other way round: numbers outside are not written. */
 template <int L, class S>
 DEVICE void store_between(S *to, const float (&x)[L], int64_t begin, int64_t end) {
@@ -107,7 +98,7 @@ DEVICE void store_between(S *to, const float (&x)[L], int64_t begin, int64_t end
         for (int i = 0; i < P::COUNT; i++) {
             Type piece;
             pack(piece, x + i * P::LANES, to);
-            write(reinterpret_cast<Type *>(to) + i, piece);
+            reinterpret_cast<Type *>(to)[i] = piece;
         }
     } else {
 #pragma unroll

@@ -222,9 +222,9 @@ class Parser {
             const auto found = scopes[i].find(name);
             if (found != scopes[i].end()) return found->second;
         }
-        if (SpecialRegister *value = special_register(name)) {
+        if (SpecialRegister *special = special_register(name)) {
             const Slot slot = new_slots(1);
-            kernel->specials.push_back({slot, value});
+            kernel->specials.push_back({slot, special});
             return scopes.front()[name] = slot;
         }
         const auto shared = module_shared.find(name);
