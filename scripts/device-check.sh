@@ -101,7 +101,10 @@ find_cublaslt() {
 # The chip that is here, as nvcc calls it; 120f serves all of 12.x.
 chip() {
     local capability
-    capability=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -1)
+    capability=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | head -1) || {
+        echo "nvidia-smi, which would say what chip is here, does not run: give CHIPS, such as CHIPS=90" >&2
+        return 1
+    }
     case $capability in
     12.*) echo 120f ;;
     *) echo "${capability/./}" ;;
@@ -112,8 +115,8 @@ check() {
     limit=${LIMIT:-350} parts=${PARTS:-doctor kernels training memcheck bench racecheck} failed=0
     export BUILD=${BUILD:-build-device} QUICK=${QUICK:-} TESTS=${TESTS:-}
     if [[ ! -x $BUILD/hearth ]]; then
-        BUILD=build
-        build build "-DHEARTH_CUDA_CHIPS=${CHIPS:-$(chip)}"
+        chips=${CHIPS:-$(chip)} BUILD=build-gpu
+        build $BUILD "-DHEARTH_CUDA_CHIPS=${chips// /;}"
     fi
     export RESULTS=${OUT:-bench/results} WORK
     WORK=$(mktemp -d)
