@@ -91,10 +91,13 @@ part() { # NAME SECONDS-AT-MOST
 find_cublaslt() {
     local folder site here=${LD_LIBRARY_PATH:-}
     site=$(python3 -c 'import sysconfig; print(sysconfig.get_path("purelib"))' 2>/dev/null || true)
-    for folder in ${here//:/ } "$site"/nvidia/*/lib /lib/*-linux-gnu /usr/local/cuda*/lib64; do
-        compgen -G "$folder/libcublasLt.so.1[23]" >/dev/null || continue
-        [[ ":$here:/lib/" == *"$folder"* ]] || export LD_LIBRARY_PATH=${here:+$here:}$folder
-        return 0
+    for folder in ${here//:/ } "$site"/nvidia/*/lib system /usr/local/cuda*/lib64; do
+        if [[ $folder == system ]]; then
+            ! ldconfig -p 2>/dev/null | grep -q 'libcublasLt\.so\.1[23]' || return 0
+        elif compgen -G "$folder/libcublasLt.so.1[23]" >/dev/null; then
+            export LD_LIBRARY_PATH=${here:+$here:}$folder
+            return 0
+        fi
     done
 }
 
