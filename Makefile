@@ -10,6 +10,9 @@ ninja = ninja --quiet -j $(JOBS) -C
 ctest = OMP_WAIT_POLICY=passive ctest --output-on-failure -j $(JOBS) --test-dir
 need = @scripts/install-dependencies.sh
 
+# The GPU's kernels are compiled once, in build/; other builds use what is there.
+images = -DHEARTH_KERNEL_IMAGES=$(CURDIR)/build/cuda
+
 # Tests that run the program itself or measure its memory.
 not_under_qemu = ^integration/|^eval/commands|^train/memory
 
@@ -40,21 +43,21 @@ one: all ## run the tests whose name contains TEST: make one TEST=text/
 	$(need) test
 	$(ctest) build --verbose -R '$(TEST)'
 
-clang: ## compile everything with clang 14
+clang: all ## compile everything with clang 14
 	$(need) build test
-	@CC=clang-14 $(configure) -B build-clang -DCMAKE_BUILD_TYPE=Debug >/dev/null
+	@CC=clang-14 $(configure) -B build-clang -DCMAKE_BUILD_TYPE=Debug $(images) -DHEARTH_CUDA_MODES= >/dev/null
 	@$(ninja) build-clang
 
-sanitize: ## the unit tests under AddressSanitizer and UndefinedBehaviorSanitizer
+sanitize: all ## the unit tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	$(need) build
-	@$(configure) -B build-sanitize -DHEARTH_SANITIZE=address,undefined >/dev/null
+	@$(configure) -B build-sanitize -DHEARTH_SANITIZE=address,undefined $(images) -DHEARTH_CUDA_MODES=plain >/dev/null
 	@$(ninja) build-sanitize
-	ASAN_OPTIONS=allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 $(ctest) build-sanitize -E '^integration/|^train/memory'
+	ASAN_OPTIONS=allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 $(ctest) build-sanitize -E '^integration/|^train/memory|^cuda/(train|resume|memory|doctor)$$|^cuda/train_|_(reverse|random_.|sm_.*)$$'
 
-cross: ## cross-build for aarch64 and run its unit tests under qemu-user
+cross: all ## cross-build for aarch64 and run its unit tests under qemu-user
 	$(need) build test
 	@scripts/aarch64-sysroot.sh build-aarch64/sysroot
-	@$(configure) -B build-aarch64 --toolchain cmake/aarch64.cmake >/dev/null
+	@$(configure) -B build-aarch64 --toolchain cmake/aarch64.cmake $(images) >/dev/null
 	@$(ninja) build-aarch64
 	$(ctest) build-aarch64 -E '$(not_under_qemu)'
 

@@ -1,9 +1,10 @@
 #!/bin/bash
 # A run that is stopped, killed or planned otherwise ends with the same bits as one that was not. STEPS: of a run, a
-# multiple of 12; they are fewer where a GPU is emulated.
+# multiple of 12, and ROWS: of a batch; they are fewer where a GPU is emulated.
 source "$(dirname "$0")/lib.sh" "$1"
 
 steps=${STEPS:-60}
+batch=$((${ROWS:-8} * 32))
 stop=$((steps * 9 / 20))
 export XDG_CACHE_HOME=$work/cache
 
@@ -23,7 +24,7 @@ train() { # RUN OPTIONS...: a tiny model
     local name=$1
     shift
     run 0 train --data "$work/data" --run-dir "$work/$name" --layers 2 --dim 32 --heads 2 --seq-len 32 \
-        --batch-tokens 256 --micro-batch 4 --steps "$steps" --seed 3 --eval-every $((steps * 5 / 12)) \
+        --batch-tokens $batch --micro-batch 2 --steps "$steps" --seed 3 --eval-every $((steps * 5 / 12)) \
         --sample-every $((steps * 5 / 6)) --checkpoint-every $((steps / 6)) --quiet "$@"
 }
 
@@ -63,7 +64,7 @@ same moved
 # Killed at random moments until it is done.
 kills=0
 "$hearth" train --data "$work/data" --run-dir "$work/killed" --layers 2 --dim 32 --heads 2 --seq-len 32 \
-    --batch-tokens 256 --micro-batch 4 --steps "$steps" --seed 3 --eval-every $((steps * 5 / 12)) --checkpoint-every $((steps / 12)) --quiet \
+    --batch-tokens $batch --micro-batch 2 --steps "$steps" --seed 3 --eval-every $((steps * 5 / 12)) --checkpoint-every $((steps / 12)) --quiet \
     2>/dev/null &
 for _ in 1 2 3 4; do
     while ! compgen -G "$work/killed/checkpoints/step-*" >/dev/null; do
@@ -82,7 +83,7 @@ echo "killed $kills times"
 
 # A signal ends a run cleanly, and it goes on.
 "$hearth" train --data "$work/data" --run-dir "$work/signalled" --layers 2 --dim 32 --heads 2 --seq-len 32 \
-    --batch-tokens 256 --micro-batch 4 --steps "$steps" --seed 3 --checkpoint-every $((steps / 6)) 2>"$work/err" &
+    --batch-tokens $batch --micro-batch 2 --steps "$steps" --seed 3 --checkpoint-every $((steps / 6)) 2>"$work/err" &
 while ! grep -q '^step' "$work/err"; do kill -0 $! || die "the run ended before its first step"; sleep 0.02; done
 kill -TERM $!
 wait $! || die "SIGTERM must end with status 0"

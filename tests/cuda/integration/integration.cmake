@@ -1,4 +1,7 @@
 # Whole runs of hearth on the test GPU, and tests of training that the CPU passes too.
+if(NOT plain IN_LIST test_gpu_modes)
+  return()
+endif()
 file(GLOB scripts CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/integration/test_*.sh)
 foreach(script ${scripts})
   get_filename_component(name ${script} NAME_WE)
@@ -11,7 +14,7 @@ endforeach()
 add_test(NAME cuda/resume
   COMMAND bash ${CMAKE_SOURCE_DIR}/tests/integration/test_resume.sh $<TARGET_FILE:hearth>)
 set_tests_properties(cuda/resume PROPERTIES
-  ENVIRONMENT "LD_LIBRARY_PATH=${CMAKE_CURRENT_BINARY_DIR}/plain;STEPS=12")
+  ENVIRONMENT "LD_LIBRARY_PATH=${CMAKE_CURRENT_BINARY_DIR}/plain;STEPS=12;ROWS=4")
 foreach(name step golden)
   add_test(NAME cuda/train_${name} COMMAND test_train_${name})
   set_tests_properties(cuda/train_${name} PROPERTIES
