@@ -16,7 +16,7 @@ images = -DHEARTH_KERNEL_IMAGES=$(CURDIR)/build/cuda
 # Tests that run the program itself or measure its memory.
 not_under_qemu = ^integration/|^eval/commands|^train/memory
 
-.PHONY: all help demo test one clang sanitize cross instances debug fuzz bench format lint docs clean
+.PHONY: all help demo test one clang sanitize cross instances debug fuzz bench device-pack format lint docs clean
 
 all: ## build build/hearth
 	$(need) build
@@ -24,7 +24,7 @@ all: ## build build/hearth
 	@$(ninja) build
 
 help: ## list these targets
-	@sed -n 's/^\([a-z]*\):.*## /make \1\t/p' Makefile | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile | expand -t 16
 
 demo: all ## build, then the whole road from text to samples in about two minutes
 	$(need) demo
@@ -76,6 +76,9 @@ bench: all ## measure hearth beside its peers (40 minutes; QUICK=1: 5): see docs
 	$(need) bench
 	@$(ninja) build bench-programs
 	@python3 bench/bench.py
+
+device-pack: ## make build-device/, which scripts/device-check.sh runs on a machine with a GPU
+	@scripts/device-check.sh pack
 
 format: ## lay out the C files as .clang-format says
 	$(need) lint
