@@ -80,13 +80,13 @@ bench: all ## measure hearth beside its peers (40 minutes; QUICK=1: 5): see docs
 device-pack: ## make build-device/, which scripts/device-check.sh runs on a machine with a GPU
 	@scripts/device-check.sh pack
 
-format: ## lay out the C files as .clang-format says
+format: ## lay out the C, C++ and CUDA files as .clang-format says
 	$(need) lint
-	@git ls-files '*.[ch]' | xargs clang-format-14 -i
+	@git ls-files '*.[ch]' '*.cpp' '*.cu' '*.cuh' | xargs clang-format-14 -i
 
-lint: ## check the layout of C files, and the shell scripts
+lint: ## check the layout of C, C++ and CUDA files, and the shell scripts
 	$(need) lint
-	@git ls-files '*.[ch]' | xargs clang-format-14 --dry-run -Werror
+	@git ls-files '*.[ch]' '*.cpp' '*.cu' '*.cuh' | xargs clang-format-14 --dry-run -Werror
 	@git ls-files '*.sh' .ci/run | xargs shellcheck -x -P SCRIPTDIR
 
 docs: ## check that every link in the documentation leads somewhere

@@ -20,9 +20,8 @@ int64_t training_steps(int64_t steps) {
 void training_open(Training *training, const ModelConfig *config,
                    const TrainingSettings *settings) {
     Error error;
-    *training = (Training){.backend = backend_of_test(),
-                           .config = *config,
-                           .batch_tokens = settings->batch_tokens};
+    *training = (Training){
+        .backend = backend_of_test(), .config = *config, .batch_tokens = settings->batch_tokens};
     Program *program = &training->program;
     const Model *model = model_find(config, &error);
     assert_done(model, error);

@@ -41,8 +41,7 @@ static bool run_operation(Executor *executor, int index, Error *error) {
     for (int i = 0; i < OPERATION_OUTPUTS; i++)
         call.out[i] = place(executor, operation->outputs[i]);
     for (int i = 0; i < OPERATION_INPUTS; i++) call.in[i] = place(executor, operation->inputs[i]);
-    return launch_operation(&call) ||
-           fail_within(error, "%s", operation_name(operation->kind));
+    return launch_operation(&call) || fail_within(error, "%s", operation_name(operation->kind));
 }
 
 bool launch_matmul(Call *call) {
@@ -65,7 +64,8 @@ static bool capture(Executor *executor, SectionKind kind, Error *error) {
     for (int o = section.first; done && o < section.first + section.count; o++)
         done = run_operation(executor, o, error);
     Error ending;
-    bool ended = check(executor, driver->capture_end(executor->step, &graph), done ? error : &ending);
+    bool ended =
+        check(executor, driver->capture_end(executor->step, &graph), done ? error : &ending);
     done = done && ended &&
            check(executor, driver->graph_instantiate(&executor->graphs[kind], graph, 0), error);
     if (graph) driver->graph_destroy(graph);
@@ -118,8 +118,8 @@ static bool allocate_host(Executor *executor, Error *error) {
                     format_bytes(needed, bytes)))
         return false;
     executor->host_arena = memset(arena, 0, (size_t)bytes);
-    bool done = check(executor, driver->stream_create(&executor->copies, CU_STREAM_NON_BLOCKING),
-                      error);
+    bool done =
+        check(executor, driver->stream_create(&executor->copies, CU_STREAM_NON_BLOCKING), error);
     for (int i = 0; done && i < COPIES_AT_ONCE; i++)
         done = check(executor, driver->event_create(&executor->copied[i], CU_EVENT_DISABLE_TIMING),
                      error);
@@ -192,8 +192,8 @@ static bool run_profiled(Executor *executor, SectionKind kind, Error *error) {
             !run_operation(executor, o, error) ||
             !check(executor, driver->event_record(executor->ended, executor->step), error) ||
             !check(executor, driver->event_wait(executor->ended), error) ||
-            !check(executor,
-                   driver->event_elapsed(&milliseconds, executor->began, executor->ended), error))
+            !check(executor, driver->event_elapsed(&milliseconds, executor->began, executor->ended),
+                   error))
             return false;
         executor->profile[o] += 1e-3 * (double)milliseconds;
     }

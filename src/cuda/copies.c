@@ -22,8 +22,7 @@ bool launch_copy_start(Call *call) {
     if (to->space == SPACE_HOST)
         copied = driver->copy_out((void *)call->out[0], call->in[0], size, executor->copies);
     else
-        copied =
-            driver->copy_in(call->out[0], (const void *)call->in[0], size, executor->copies);
+        copied = driver->copy_in(call->out[0], (const void *)call->in[0], size, executor->copies);
     return check(call, copied) && check(call, driver->event_record(event, executor->copies));
 }
 

@@ -26,10 +26,9 @@ static bool read_attributes(Error *error) {
                   {CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, &gpu.bus},
                   {CU_DEVICE_ATTRIBUTE_INTEGRATED, &unified}};
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
-        if (!cuda_check(
-                driver,
-                driver->device_attribute(wanted[i].value, wanted[i].attribute, gpu.device), error,
-                "the GPU does not say what it is"))
+        if (!cuda_check(driver,
+                        driver->device_attribute(wanted[i].value, wanted[i].attribute, gpu.device),
+                        error, "the GPU does not say what it is"))
             return false;
     size_t memory = 0;
     if (!cuda_check(driver, driver->device_name(gpu.name, sizeof gpu.name, gpu.device), error,
@@ -64,8 +63,7 @@ static bool find_device(Error *error) {
 
 static bool load_kernels(Error *error) {
     for (const KernelImage *image = kernel_images; image->name; image++) {
-        CUresult result =
-            gpu.driver.module_load(&gpu.modules[gpu.module_count], image->data);
+        CUresult result = gpu.driver.module_load(&gpu.modules[gpu.module_count], image->data);
         if (!cuda_check(&gpu.driver, result, error,
                         "the kernels in %s.cu cannot be loaded on %s (compute capability %d.%d)",
                         image->name, gpu.name, gpu.capability / 10, gpu.capability % 10))

@@ -17,15 +17,15 @@ static bool queue(Call *call, const char *kernel, Grid grid, unsigned threads, i
                     kernel, (long long)grid.x, (long long)grid.y, (long long)grid.z);
     if (shared > SHARED_WITHOUT_ASKING &&
         !cuda_check(driver,
-                    driver->function_set(
-                        function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)shared),
+                    driver->function_set(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                         (int)shared),
                     call->error, "%s: %s has no %lld bytes of shared memory for a block", kernel,
                     gpu->name, (long long)shared))
         return false;
     return cuda_check(driver,
-                      driver->launch(function, (unsigned)grid.x, (unsigned)grid.y,
-                                     (unsigned)grid.z, threads, 1, 1, (unsigned)shared,
-                                     call->stream, arguments, NULL),
+                      driver->launch(function, (unsigned)grid.x, (unsigned)grid.y, (unsigned)grid.z,
+                                     threads, 1, 1, (unsigned)shared, call->stream, arguments,
+                                     NULL),
                       call->error, "%s cannot be launched", kernel);
 }
 

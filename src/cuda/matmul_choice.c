@@ -53,9 +53,11 @@ static bool time_run(Choice *choice, const Product *product, const cublasLtMatmu
     const CudaDriver *driver = &choice->matmuls->gpu->driver;
     const char *name = choice->matmuls->gpu->name;
     float milliseconds = 0;
-    if (!cuda_check(driver, driver->event_record(choice->began, choice->stream), error, "%s", name) ||
+    if (!cuda_check(driver, driver->event_record(choice->began, choice->stream), error, "%s",
+                    name) ||
         !product_run(choice->matmuls, product, algorithm, operands, choice->stream, error) ||
-        !cuda_check(driver, driver->event_record(choice->ended, choice->stream), error, "%s", name) ||
+        !cuda_check(driver, driver->event_record(choice->ended, choice->stream), error, "%s",
+                    name) ||
         !cuda_check(driver, driver->event_wait(choice->ended), error, "a matmul failed on %s",
                     name) ||
         !cuda_check(driver, driver->event_elapsed(&milliseconds, choice->began, choice->ended),
@@ -94,8 +96,9 @@ static bool list_candidates(Choice *choice, Product *product, const char *text, 
 }
 
 /* Best of a few runs; a failure is reported once, remembered, and the algorithm never used. */
-static double time_candidate(Choice *choice, const Product *product, int candidate, const char *text,
-                             const ProductOperands *operands, int rounds, Error *error) {
+static double time_candidate(Choice *choice, const Product *product, int candidate,
+                             const char *text, const ProductOperands *operands, int rounds,
+                             Error *error) {
     double best = -1;
     for (int round = 0; round < rounds; round++) {
         double seconds;
@@ -149,7 +152,8 @@ static bool use_known(Choice *choice, Product *product, const char *text,
         product->count = 1;
         return true;
     }
-    log_warning("the known matmul algorithm of %s is left out from now on: %s", text, error.message);
+    log_warning("the known matmul algorithm of %s is left out from now on: %s", text,
+                error.message);
     matmul_cache_set_failed(&choice->cache, text, &product->algorithms[0]);
     return false;
 }
@@ -157,12 +161,11 @@ static bool use_known(Choice *choice, Product *product, const char *text,
 bool choice_make(Choice *choice, Product *product, const Operation *operation, Error *error) {
     char text[PRODUCT_TEXT];
     product_text(&product->key, text);
-    ProductOperands operands = {
-        .out = choice->place(choice->context, operation->outputs[0]),
-        .a = choice->place(choice->context, operation->inputs[0]),
-        .b = choice->place(choice->context, operation->inputs[1]),
-        .addend = choice->place(choice->context, operation->inputs[2]),
-        .workspace = choice->place(choice->context, operation->workspace)};
+    ProductOperands operands = {.out = choice->place(choice->context, operation->outputs[0]),
+                                .a = choice->place(choice->context, operation->inputs[0]),
+                                .b = choice->place(choice->context, operation->inputs[1]),
+                                .addend = choice->place(choice->context, operation->inputs[2]),
+                                .workspace = choice->place(choice->context, operation->workspace)};
     return use_known(choice, product, text, &operands) ||
            (list_candidates(choice, product, text, error) &&
             choose(choice, product, text, &operands, error));

@@ -21,8 +21,9 @@ bool staging_open(Staging *staging, const Gpu *gpu, CUstream step, CUdeviceptr d
         StagingSlot *slot = &staging->slots[i];
         slot->pinned = (uint8_t *)staging->pinned + i * bytes;
         slot->device = device + (CUdeviceptr)(i * bytes);
-        done = check(staging, driver->event_create(&slot->arrived, CU_EVENT_DISABLE_TIMING), error) &&
-               check(staging, driver->event_create(&slot->taken, CU_EVENT_DISABLE_TIMING), error);
+        done =
+            check(staging, driver->event_create(&slot->arrived, CU_EVENT_DISABLE_TIMING), error) &&
+            check(staging, driver->event_create(&slot->taken, CU_EVENT_DISABLE_TIMING), error);
     }
     return done;
 }
@@ -95,8 +96,7 @@ bool staging_upload(Staging *staging, CUdeviceptr to, const void *data, int64_t 
     return done;
 }
 
-bool staging_download(Staging *staging, CUdeviceptr from, void *data, int64_t bytes,
-                      Error *error) {
+bool staging_download(Staging *staging, CUdeviceptr from, void *data, int64_t bytes, Error *error) {
     const CudaDriver *driver = &staging->gpu->driver;
     if (staging->gpu->unified) {
         if (!check(staging, driver->stream_wait(staging->step), error)) return false;
