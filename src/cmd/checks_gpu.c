@@ -89,23 +89,39 @@ static void check_kernels(Checks *checks, const CudaReport *report) {
     check_library(checks, "NCCL", report->nccl, "only several GPUs need it");
 }
 
+/* Not every chip has every sensor, or a limit of power. */
+static void check_temperature(Checks *checks, const CudaReport *report) {
+    if (report->temperature < 0) return;
+    Check *check =
+        checks_add(checks, "GPU", "temperature", "%d degrees Celsius", report->temperature);
+    if (report->slowdown_temperature > 0 && report->temperature > report->slowdown_temperature - 5)
+        check_advise(check, CHECK_NOTE, "it slows down at %d: look after fans and dust",
+                     report->slowdown_temperature);
+}
+
+static void check_power(Checks *checks, const CudaReport *report) {
+    if (report->power < 0) return;
+    if (report->power_limit < 0 || report->power_default < 0) {
+        checks_add(checks, "GPU", "power", "%d W", report->power);
+        return;
+    }
+    Check *check = checks_add(checks, "GPU", "power", "%d W, limit %d W of %d W", report->power,
+                              report->power_limit, report->power_default);
+    if (report->power_limit < report->power_default)
+        check_advise(check, CHECK_NOTE, "for its full speed: sudo nvidia-smi -pl %d",
+                     report->power_default);
+}
+
 static void check_sensors(Checks *checks, const CudaReport *report) {
     if (!report->watched) {
         check_advise(checks_add(checks, "GPU", "sensors", "%s", report->not_watched.message),
                      CHECK_NOTE, "training works without them");
         return;
     }
-    Check *check = checks_add(checks, "GPU", "temperature", "%d degrees Celsius, slows down at %d",
-                              report->temperature, report->slowdown_temperature);
-    if (report->slowdown_temperature > 0 && report->temperature > report->slowdown_temperature - 5)
-        check_advise(check, CHECK_NOTE, "it is about to slow down: look after fans and dust");
-    check = checks_add(checks, "GPU", "power", "%d W, limit %d W of %d W", report->power,
-                       report->power_limit, report->power_default);
-    if (report->power_limit < report->power_default)
-        check_advise(check, CHECK_NOTE, "for its full speed: sudo nvidia-smi -pl %d",
-                     report->power_default);
-    check = checks_add(checks, "GPU", "clock", "%s%s", *report->slowed ? "held down by " : "free",
-                       report->slowed);
+    check_temperature(checks, report);
+    check_power(checks, report);
+    Check *check = checks_add(checks, "GPU", "clock", "%s%s",
+                              *report->slowed ? "held down by " : "free", report->slowed);
     if (*report->slowed)
         check_advise(check, CHECK_NOTE, "steps take longer than predicted while that lasts");
 }

@@ -35,20 +35,12 @@ static bool run_operation(Executor *executor, int index, Error *error) {
                  .workspace = place(executor, operation->workspace),
                  .scalars = executor->scalars,
                  .storage = program->storage,
-                 .out_f32 = program->buffers[operation->outputs[0].buffer].dtype == DTYPE_F32,
                  .stream = executor->step,
                  .error = error};
     for (int i = 0; i < OPERATION_OUTPUTS; i++)
         call.out[i] = place(executor, operation->outputs[i]);
     for (int i = 0; i < OPERATION_INPUTS; i++) call.in[i] = place(executor, operation->inputs[i]);
     return launch_operation(&call) || fail_within(error, "%s", operation_name(operation->kind));
-}
-
-bool launch_matmul(Call *call) {
-    Executor *executor = call->executor;
-    int index = (int)(call->operation - executor->program->operations);
-    return matmul_run(&executor->matmuls, index, call->out[0], call->in[0], call->in[1],
-                      call->in[2], call->workspace, call->stream, call->error);
 }
 
 /* A section as one graph: launched again each time, with what changes in device memory. */
@@ -136,8 +128,7 @@ static bool allocate_all(Executor *executor, Error *error) {
         !check(executor, driver->event_create(&executor->began, CU_EVENT_DEFAULT), error) ||
         !check(executor, driver->event_create(&executor->ended, CU_EVENT_DEFAULT), error))
         return false;
-    int64_t slots = STAGING_SLOTS * staging_bytes(program);
-    executor->scalars = executor->beside + (CUdeviceptr)slots;
+    executor->scalars = executor->beside + (CUdeviceptr)staging_slots_bytes(program);
     return staging_open(&executor->staging, executor->gpu, executor->step, executor->beside,
                         staging_bytes(program), error);
 }
@@ -169,6 +160,8 @@ static Executor *open_executor(const Program *program, Error *error) {
     close_executor(executor);
     return NULL;
 }
+
+_Static_assert(sizeof(CudaScalars) <= STAGING_ALIGNMENT, "beside.h leaves them that much");
 
 /* The scalars travel as a kernel's argument, which the driver copies when it is launched. */
 static bool set_scalars(Executor *executor, const StepScalars *scalars, Error *error) {

@@ -4,7 +4,6 @@
 #define HEARTH_CUDA_BESIDE_H
 
 #include "base/integer.h"
-#include "cuda/scalars.h"
 #include "step/program.h"
 
 /* Slots that copies between host and device go through; inputs of two micro-batches (tokens, targets,
@@ -17,20 +16,21 @@ static inline int64_t staging_bytes(const Program *program) {
     return input > STAGING_LEAST ? input : STAGING_LEAST;
 }
 
-/* Device memory beside the arena: the slots' far ends, and the scalars. */
-static inline int64_t beside_device_bytes(const Program *program) {
-    return STAGING_SLOTS * staging_bytes(program) + STAGING_ALIGNMENT;
+/* Of all slots: pinned on the host, and as much on the device. */
+static inline int64_t staging_slots_bytes(const Program *program) {
+    return STAGING_SLOTS * staging_bytes(program);
 }
 
-static inline int64_t beside_pinned_bytes(const Program *program) {
-    return STAGING_SLOTS * staging_bytes(program);
+/* Device memory beside the arena: the slots' far ends, and the scalars behind them. */
+static inline int64_t beside_device_bytes(const Program *program) {
+    return staging_slots_bytes(program) + STAGING_ALIGNMENT;
 }
 
 /* Backend.beside */
 static inline void cuda_beside(const Program *program, int64_t *device_bytes,
                                int64_t *pinned_bytes) {
     *device_bytes = beside_device_bytes(program);
-    *pinned_bytes = beside_pinned_bytes(program);
+    *pinned_bytes = staging_slots_bytes(program);
 }
 
 #endif

@@ -9,7 +9,7 @@
 #include "base/machine.h"
 #include "base/random.h"
 #include "cuda/gpu.h"
-#include "cuda/matmul_choice.h"
+#include "cuda/product.h"
 #include "cuda/workspace.h"
 
 /* Dense FLOPs of a multiprocessor in a clock: bf16 with fp32 accumulation, and fp32 (NVIDIA's papers on
@@ -166,16 +166,15 @@ static bool measure_product(Bench *bench, Dtype storage, int64_t size, double *r
                                .align_a = 256,
                                .align_b = 256,
                                .align_out = 256}};
-    const Matmuls matmuls = {.gpu = gpu};
-    bool done = product_open(&matmuls, &product, error);
+    bool done = product_open(gpu, &product, error);
     for (int round = 0; done && round < 3; round++) {
         done = check(bench, gpu->driver.event_record(bench->began, bench->stream), error) &&
-               product_run(&matmuls, &product, NULL, &operands, bench->stream, error) &&
+               product_run(gpu, &product, NULL, &operands, bench->stream, error) &&
                elapsed(bench, &seconds, error);
         double flops = 2 * (double)size * (double)size * (double)size;
         if (done && seconds > 0 && flops / seconds > *rate) *rate = flops / seconds;
     }
-    product_close(&matmuls, &product);
+    product_close(gpu, &product);
     return done;
 }
 

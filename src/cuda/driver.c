@@ -8,10 +8,11 @@ bool library_symbols(void *library, const LibrarySymbol *symbols, size_t count, 
                      Error *error) {
     for (size_t i = 0; i < count; i++)
         if (!(*symbols[i].place = dlsym(library, symbols[i].name)))
-            return fail(error,
-                        "%s has no function %s: the driver is older than hearth needs (570, CUDA "
-                        "12.8); update it",
-                        name, symbols[i].name);
+            return fail(
+                error,
+                "%s has no function %s: it is older than hearth needs (driver 570, cuBLASLt "
+                "12); update it",
+                name, symbols[i].name);
     return true;
 }
 
@@ -32,6 +33,18 @@ bool cuda_driver_open(CudaDriver *table, Error *error) {
 void cuda_driver_close(CudaDriver *table) {
     if (table->library) dlclose(table->library);
     *table = (CudaDriver){0};
+}
+
+bool cuda_first_device(const CudaDriver *driver, CUdevice *device, int *count, Error *error) {
+    *count = 0;
+    CUresult started = driver->init(0);
+    if (started != CUDA_ERROR_NO_DEVICE &&
+        (!cuda_check(driver, started, error, "the NVIDIA driver does not start") ||
+         !cuda_check(driver, driver->device_count(count), error, "the GPUs cannot be counted")))
+        return false;
+    if (!*count)
+        return fail(error, "the NVIDIA driver shows no GPU (is CUDA_VISIBLE_DEVICES set to none?)");
+    return cuda_check(driver, driver->device_get(device, 0), error, "no first GPU");
 }
 
 bool cublaslt_open(CublasLt *table, Error *error) {

@@ -90,6 +90,9 @@ typedef struct CublasLt {
 bool cuda_driver_open(CudaDriver *driver, Error *error);
 void cuda_driver_close(CudaDriver *driver);
 
+/* Starts the driver. The first of the GPUs that it shows, and their number. */
+bool cuda_first_device(const CudaDriver *driver, CUdevice *device, int *count, Error *error);
+
 /* libcublasLt.so.13, or .12. */
 bool cublaslt_open(CublasLt *cublaslt, Error *error);
 void cublaslt_close(CublasLt *cublaslt);

@@ -32,7 +32,6 @@ typedef struct Call {
     CUdeviceptr workspace;                                    /* 0 for none */
     CUdeviceptr scalars;                                      /* a CudaScalars */
     Dtype storage;
-    bool out_f32; /* the first output is fp32 */
     CUstream stream;
     Error *error;
 } Call;
@@ -59,7 +58,6 @@ bool launch_attention_backward(Call *call);
 bool launch_attention_decode(Call *call);
 bool launch_gradient_norm(Call *call);
 bool launch_adamw(Call *call);
-bool launch_matmul(Call *call);
 bool launch_copy_start(Call *call);
 bool launch_copy_wait(Call *call);
 

@@ -47,20 +47,6 @@ static bool read_attributes(Error *error) {
                 gpu.name, major, minor);
 }
 
-static bool find_device(Error *error) {
-    const CudaDriver *driver = &gpu.driver;
-    int count = 0;
-    CUresult started = driver->init(0);
-    bool none = started == CUDA_ERROR_NO_DEVICE;
-    if (!none &&
-        (!cuda_check(driver, started, error, "the NVIDIA driver does not start") ||
-         !cuda_check(driver, driver->device_count(&count), error, "the GPUs cannot be counted")))
-        return false;
-    if (!count)
-        return fail(error, "the NVIDIA driver shows no GPU (is CUDA_VISIBLE_DEVICES set to none?)");
-    return cuda_check(driver, driver->device_get(&gpu.device, 0), error, "no first GPU");
-}
-
 static bool load_kernels(Error *error) {
     for (const KernelImage *image = kernel_images; image->name; image++) {
         CUresult result = gpu.driver.module_load(&gpu.modules[gpu.module_count], image->data);
@@ -85,7 +71,9 @@ static void close_gpu(void) {
 
 static void open_once(void) {
     Error *error = &why_not;
-    opened = cuda_driver_open(&gpu.driver, error) && find_device(error) && read_attributes(error) &&
+    int count;
+    opened = cuda_driver_open(&gpu.driver, error) &&
+             cuda_first_device(&gpu.driver, &gpu.device, &count, error) && read_attributes(error) &&
              cuda_check(&gpu.driver, gpu.driver.context_retain(&gpu.context, gpu.device), error,
                         "%s cannot be used", gpu.name) &&
              gpu_use(&gpu, error) && load_kernels(error) && cublaslt_open(&gpu.cublaslt, error);

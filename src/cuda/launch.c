@@ -5,8 +5,8 @@
 
 enum { SHARED_WITHOUT_ASKING = 48 << 10 };
 
-static bool queue(Call *call, const char *kernel, Grid grid, unsigned threads, int64_t shared,
-                  void **arguments) {
+bool launch_only(Call *call, const char *kernel, Grid grid, unsigned threads, int64_t shared,
+                 void **arguments) {
     const Gpu *gpu = call->executor->gpu;
     const CudaDriver *driver = &gpu->driver;
     CUfunction function;
@@ -33,10 +33,5 @@ bool launch(Call *call, const char *kernel, Grid grid, unsigned threads, int64_t
             void **arguments) {
     char name[64];
     snprintf(name, sizeof name, "%s_%s", kernel, dtype_name(call->storage));
-    return queue(call, name, grid, threads, shared, arguments);
-}
-
-bool launch_only(Call *call, const char *kernel, Grid grid, unsigned threads, int64_t shared,
-                 void **arguments) {
-    return queue(call, kernel, grid, threads, shared, arguments);
+    return launch_only(call, name, grid, threads, shared, arguments);
 }

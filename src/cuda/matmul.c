@@ -1,57 +1,9 @@
 #include "cuda/matmul.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/memory.h"
 #include "cuda/matmul_choice.h"
-
-static cudaDataType_t type_of(Dtype dtype) {
-    return dtype == DTYPE_F32 ? CUDA_R_32F : CUDA_R_16BF;
-}
-
-static bool check(cublasStatus_t status, const Matmuls *matmuls, const ProductKey *key,
-                  Error *error) {
-    if (status == CUBLAS_STATUS_SUCCESS) return true;
-    char text[PRODUCT_TEXT];
-    product_text(key, text);
-    return fail(error, "cuBLASLt cannot multiply %s on %s: %s", text, matmuls->gpu->name,
-                matmuls->gpu->cublaslt.status_string(status));
-}
-
-void product_close(const Matmuls *matmuls, Product *product) {
-    const CublasLt *lt = &matmuls->gpu->cublaslt;
-    if (product->desc) lt->desc_destroy(product->desc);
-    if (product->a) lt->layout_destroy(product->a);
-    if (product->b) lt->layout_destroy(product->b);
-    if (product->out) lt->layout_destroy(product->out);
-}
-
-/* cuBLASLt is column-major, where row-major matrices appear transposed: it computes out' = B' A', with our
- * B as its first operand and no copy of anything. */
-bool product_open(const Matmuls *matmuls, Product *product, Error *error) {
-    const CublasLt *lt = &matmuls->gpu->cublaslt;
-    const ProductKey *key = &product->key;
-    cublasOperation_t first = key->transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
-                      second = key->transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
-    uint64_t M = (uint64_t)key->M, N = (uint64_t)key->N, K = (uint64_t)key->K;
-    cudaDataType_t operands = type_of(key->operands);
-    uint64_t b_rows = key->transpose_b ? K : N, a_rows = key->transpose_a ? M : K;
-    return check(lt->desc_create(&product->desc, CUBLAS_COMPUTE_32F, CUDA_R_32F), matmuls, key,
-                 error) &&
-           check(lt->desc_set(product->desc, CUBLASLT_MATMUL_DESC_TRANSA, &first, sizeof first),
-                 matmuls, key, error) &&
-           check(lt->desc_set(product->desc, CUBLASLT_MATMUL_DESC_TRANSB, &second, sizeof second),
-                 matmuls, key, error) &&
-           check(lt->layout_create(&product->b, operands, b_rows, key->transpose_b ? N : K,
-                                   (int64_t)b_rows),
-                 matmuls, key, error) &&
-           check(lt->layout_create(&product->a, operands, a_rows, key->transpose_a ? K : M,
-                                   (int64_t)a_rows),
-                 matmuls, key, error) &&
-           check(lt->layout_create(&product->out, type_of(key->out), N, M, key->N), matmuls, key,
-                 error);
-}
 
 /* The largest power of two up to 256 that divides the operand's place in the arena. */
 static int alignment_of(const Program *program, Operand operand) {
@@ -96,7 +48,7 @@ static int add_product(Matmuls *matmuls, const Program *program, const Operation
         if (same_key(&matmuls->products[i].key, &key)) return (int)i;
     Product *product = &matmuls->products[matmuls->count++];
     *product = (Product){.key = key};
-    return product_open(matmuls, product, error) ? (int)matmuls->count - 1 : -1;
+    return product_open(matmuls->gpu, product, error) ? (int)matmuls->count - 1 : -1;
 }
 
 bool matmuls_open(Matmuls *matmuls, const Gpu *gpu, const Program *program, CUstream stream,
@@ -121,29 +73,14 @@ bool matmuls_open(Matmuls *matmuls, const Gpu *gpu, const Program *program, CUst
 }
 
 void matmuls_close(Matmuls *matmuls) {
-    for (size_t i = 0; i < matmuls->count; i++) product_close(matmuls, &matmuls->products[i]);
+    for (size_t i = 0; i < matmuls->count; i++) product_close(matmuls->gpu, &matmuls->products[i]);
     free(matmuls->products);
     free(matmuls->of_operation);
     *matmuls = (Matmuls){0};
 }
 
-bool product_run(const Matmuls *matmuls, const Product *product,
-                 const cublasLtMatmulAlgo_t *algorithm, const ProductOperands *operands,
-                 CUstream stream, Error *error) {
-    static const float one = 1, zero = 0;
-    const CublasLt *lt = &matmuls->gpu->cublaslt;
-    CUdeviceptr addend = product->key.adds ? operands->addend : operands->out;
-    return check(lt->matmul(matmuls->gpu->cublaslt_handle, product->desc, &one,
-                            (const void *)operands->b, product->b, (const void *)operands->a,
-                            product->a, product->key.adds ? &one : &zero, (const void *)addend,
-                            product->out, (void *)operands->out, product->out, algorithm,
-                            (void *)operands->workspace, CUDA_MATMUL_WORKSPACE, stream),
-                 matmuls, &product->key, error);
-}
-
-bool matmul_run(const Matmuls *matmuls, int index, CUdeviceptr out, CUdeviceptr a, CUdeviceptr b,
-                CUdeviceptr addend, CUdeviceptr workspace, CUstream stream, Error *error) {
+bool matmul_run(const Matmuls *matmuls, int index, const ProductOperands *operands, CUstream stream,
+                Error *error) {
     const Product *product = &matmuls->products[matmuls->of_operation[index]];
-    ProductOperands operands = {out, a, b, addend, workspace};
-    return product_run(matmuls, product, &product->algorithms[0], &operands, stream, error);
+    return product_run(matmuls->gpu, product, &product->algorithms[0], operands, stream, error);
 }

@@ -1,28 +1,9 @@
-/* Matrix products by cuBLASLt: one Product for each shape and format that a program multiplies. */
+/* The matrix products of a program: one Product for each shape and format that a program multiplies. */
 #ifndef HEARTH_CUDA_MATMUL_H
 #define HEARTH_CUDA_MATMUL_H
 
-#include "cuda/gpu.h"
+#include "cuda/product.h"
 #include "step/program.h"
-
-enum { MATMUL_CANDIDATES = 8 };
-
-/* What cuBLASLt has to know of a product, and what its algorithms are chosen by. */
-typedef struct ProductKey {
-    int64_t M, N, K; /* out[M,N] = A[M,K] B[K,N], row-major */
-    bool transpose_a, transpose_b, adds;
-    Dtype operands, out;
-    int align_a, align_b, align_out; /* of the operands' places, bytes */
-} ProductKey;
-
-/* An operand format with block scales adds its scale tensors' modes here and to the key. */
-typedef struct Product {
-    ProductKey key;
-    cublasLtMatmulDesc_t desc;
-    cublasLtMatrixLayout_t a, b, out; /* as cuBLASLt sees them: column-major, A and B exchanged */
-    cublasLtMatmulAlgo_t algorithms[MATMUL_CANDIDATES]; /* the first is used */
-    int count;
-} Product;
 
 typedef struct Matmuls {
     const Gpu *gpu;
@@ -41,8 +22,8 @@ bool matmuls_open(Matmuls *matmuls, const Gpu *gpu, const Program *program, CUst
                   PlaceOperand place, void *context, Error *error);
 void matmuls_close(Matmuls *matmuls);
 
-/* Queues operation number `index`. */
-bool matmul_run(const Matmuls *matmuls, int index, CUdeviceptr out, CUdeviceptr a, CUdeviceptr b,
-                CUdeviceptr addend, CUdeviceptr workspace, CUstream stream, Error *error);
+/* Queues operation number `index` of the program. */
+bool matmul_run(const Matmuls *matmuls, int index, const ProductOperands *operands, CUstream stream,
+                Error *error);
 
 #endif

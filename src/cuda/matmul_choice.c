@@ -3,16 +3,10 @@
 #include <stdio.h>
 
 #include "base/log.h"
+#include "cuda/workspace.h"
 
 enum { ROUNDS = 3 };
 static const double seconds_for_timing = 3; /* of all products; then the heuristic decides */
-
-void product_text(const ProductKey *key, char text[PRODUCT_TEXT]) {
-    snprintf(text, PRODUCT_TEXT, "%lldx%lldx%lld %c%c %s -> %s%s, aligned to %d, %d, %d",
-             (long long)key->M, (long long)key->N, (long long)key->K, key->transpose_a ? 'T' : 'N',
-             key->transpose_b ? 'T' : 'N', dtype_name(key->operands), dtype_name(key->out),
-             key->adds ? " added" : "", key->align_a, key->align_b, key->align_out);
-}
 
 /* Sums of partial products in place are added in whatever order they are done: not those. */
 static const uint32_t reductions =
@@ -55,7 +49,7 @@ static bool time_run(Choice *choice, const Product *product, const cublasLtMatmu
     float milliseconds = 0;
     if (!cuda_check(driver, driver->event_record(choice->began, choice->stream), error, "%s",
                     name) ||
-        !product_run(choice->matmuls, product, algorithm, operands, choice->stream, error) ||
+        !product_run(choice->matmuls->gpu, product, algorithm, operands, choice->stream, error) ||
         !cuda_check(driver, driver->event_record(choice->ended, choice->stream), error, "%s",
                     name) ||
         !cuda_check(driver, driver->event_wait(choice->ended), error, "a matmul failed on %s",
@@ -82,11 +76,11 @@ static bool list_candidates(Choice *choice, Product *product, const char *text, 
     for (size_t i = 0; i < sizeof alignments / sizeof *alignments; i++)
         lt->preference_set(choice->preference, alignments[i].attribute, &alignments[i].bytes,
                            sizeof alignments[i].bytes);
-    cublasLtMatmulHeuristicResult_t results[MATMUL_CANDIDATES];
+    cublasLtMatmulHeuristicResult_t results[PRODUCT_CANDIDATES];
     int found = 0;
     cublasStatus_t status =
         lt->heuristic(gpu->cublaslt_handle, product->desc, product->b, product->a, product->out,
-                      product->out, choice->preference, MATMUL_CANDIDATES, results, &found);
+                      product->out, choice->preference, PRODUCT_CANDIDATES, results, &found);
     for (int i = 0; status == CUBLAS_STATUS_SUCCESS && i < found; i++)
         if (results[i].state == CUBLAS_STATUS_SUCCESS &&
             !matmul_cache_failed(&choice->cache, text, &results[i].algo))
@@ -107,7 +101,6 @@ static double time_candidate(Choice *choice, const Product *product, int candida
             log_warning("matmul algorithm %d of %s is left out from now on: %s", candidate, text,
                         error->message);
             matmul_cache_set_failed(&choice->cache, text, &product->algorithms[candidate]);
-            choice->failed++;
             return -1;
         }
         if (best < 0 || seconds < best) best = seconds;

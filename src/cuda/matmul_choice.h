@@ -5,24 +5,6 @@
 
 #include "cuda/matmul.h"
 #include "cuda/matmul_cache.h"
-#include "cuda/workspace.h"
-
-/* "768x2048x512 NT bf16 -> fp32 +", for messages and as the cache's key. */
-enum { PRODUCT_TEXT = 128 };
-void product_text(const ProductKey *key, char text[PRODUCT_TEXT]);
-
-typedef struct ProductOperands {
-    CUdeviceptr out, a, b, addend, workspace;
-} ProductOperands;
-
-/* Makes cuBLASLt's descriptions of the product whose key is filled in. */
-bool product_open(const Matmuls *matmuls, Product *product, Error *error);
-void product_close(const Matmuls *matmuls, Product *product);
-
-/* Queues the product with one algorithm; NULL: the heuristic's. */
-bool product_run(const Matmuls *matmuls, const Product *product,
-                 const cublasLtMatmulAlgo_t *algorithm, const ProductOperands *operands,
-                 CUstream stream, Error *error);
 
 typedef struct Choice {
     const Matmuls *matmuls;
@@ -33,7 +15,7 @@ typedef struct Choice {
     CUevent began, ended;
     MatmulCache cache;
     double started;
-    int timed, failed;
+    int timed; /* algorithms */
 } Choice;
 
 bool choice_begin(Choice *choice, Error *error);

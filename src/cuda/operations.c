@@ -1,4 +1,4 @@
-/* The table from operation kind to what queues it, and the operations that work on rows of a tensor.
+/* The table from operation kind to what queues it, and the operations that take a line or two.
  * What each computes is said in cpu/kernels.h. */
 #include "cuda/executor.h"
 #include "cuda/workspace.h"
@@ -49,6 +49,17 @@ static bool rmsnorm_backward(Call *call) {
                        SUM_THREADS, 0, weight);
 }
 
+static bool matmul(Call *call) {
+    const Executor *executor = call->executor;
+    int index = (int)(call->operation - executor->program->operations);
+    const ProductOperands operands = {.out = call->out[0],
+                                      .a = call->in[0],
+                                      .b = call->in[1],
+                                      .addend = call->in[2],
+                                      .workspace = call->workspace};
+    return matmul_run(&executor->matmuls, index, &operands, call->stream, call->error);
+}
+
 static bool rope(Call *call) {
     int64_t T = call->operation->rope.T, heads = call->operation->rope.heads;
     int64_t rotated = call->operation->rope.rotated, D = call->operation->rope.D;
@@ -95,7 +106,7 @@ static bool (*const launchers[OPERATION_KINDS])(Call *call) = {
     [OP_EMBEDDING_BACKWARD] = embedding_backward,
     [OP_RMSNORM_FORWARD] = rmsnorm_forward,
     [OP_RMSNORM_BACKWARD] = rmsnorm_backward,
-    [OP_MATMUL] = launch_matmul,
+    [OP_MATMUL] = matmul,
     [OP_ROPE_FORWARD] = rope,
     [OP_ROPE_BACKWARD] = rope,
     [OP_ATTENTION_FORWARD] = launch_attention_forward,

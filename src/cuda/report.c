@@ -24,15 +24,11 @@ static bool read_gpu(CudaReport *report, const CudaDriver *driver, char bus[32],
     CUdevice device;
     int major = 0, minor = 0;
     size_t memory = 0;
-    if (!cuda_check(driver, driver->init(0), error, "the NVIDIA driver does not start") ||
-        !cuda_check(driver, driver->device_count(&report->gpus), error, "GPUs cannot be counted"))
-        return false;
-    driver->driver_version(&report->cuda);
-    if (!report->gpus)
-        return fail(error, "the NVIDIA driver shows no GPU (is CUDA_VISIBLE_DEVICES set to none?)");
     const CUdevice_attribute capability[] = {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
                                              CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR};
-    if (!cuda_check(driver, driver->device_get(&device, 0), error, "no first GPU") ||
+    if (!cuda_first_device(driver, &device, &report->gpus, error) ||
+        !cuda_check(driver, driver->driver_version(&report->cuda), error,
+                    "the driver does not say its version") ||
         !cuda_check(driver, driver->device_name(report->gpu, sizeof report->gpu, device), error,
                     "the GPU does not say its name") ||
         !cuda_check(driver, driver->device_attribute(&major, capability[0], device), error,

@@ -18,7 +18,7 @@ typedef struct Device {
     int64_t driver_bytes; /* that its driver and libraries keep of it, roughly; 0: a processor */
 } Device;
 
-/* What was seen of contexts, kernels and libraries on GPUs. */
+/* A guess at what contexts, kernels and libraries take of a GPU: docs/gpu.md. */
 enum { DRIVER_BYTES = 640 << 20 };
 
 /* The device of that name ("rtx-5090", "h200", …) for a storage type; an unknown name gets the list of

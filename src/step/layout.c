@@ -1,5 +1,5 @@
-/* Lifetimes and offsets, for each memory space by itself. The operations of all sections stand on one time line, so sections overlay each
- * other as activations do: evaluation uses the memory of the backward pass. */
+/* Lifetimes and offsets, for each memory space by itself. The operations of all sections stand on one time
+ * line, so sections overlay each other as activations do: evaluation uses the memory of the backward pass. */
 #include <stdlib.h>
 #include <string.h>
 
