@@ -1,5 +1,5 @@
 # The GPU's kernels: every kernels/NAME.cu becomes PTX, then a cubin for each chip, then one image
-# cuda/NAME.fatbin, which kernels.c carries inside the program. PTX and what ptxas says of registers are kept
+# cuda/NAME.fatbin, which the program carries. PTX and what ptxas says of registers are kept
 # (cuda/NAME.sm_XX.ptx, .txt): the tests run the one and check the other.
 #
 # sm_120f serves all of 12.x and has its block-scaled instructions. Chips that come later compile the PTX.
@@ -10,22 +10,23 @@ set(cuda_flags -std=c++17 -O3 -I ${CMAKE_SOURCE_DIR}/src -Werror all-warnings)
 set(cuda_flags_adamw -fmad=false) # the CPU's bits
 
 file(GLOB cuda_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/cuda/kernels/*.cu)
-file(GLOB cuda_headers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/cuda/kernels/*.h
-  ${CMAKE_SOURCE_DIR}/src/cuda/kernels/*.cuh ${CMAKE_SOURCE_DIR}/src/cuda/*.h
-  ${CMAKE_SOURCE_DIR}/src/base/*.h ${CMAKE_SOURCE_DIR}/src/numeric/*.h
-  ${CMAKE_SOURCE_DIR}/src/step/operation.h)
 set(cuda_names)
 foreach(source ${cuda_sources})
   get_filename_component(name ${source} NAME_WE)
   list(APPEND cuda_names ${name})
 endforeach()
 
+# Compiles a source with nvcc, which says what it included; flags follow.
+function(cuda_compile out source)
+  add_custom_command(OUTPUT ${out}
+    COMMAND ${HEARTH_NVCC} ${cuda_flags} ${ARGN} -MD -MF ${out}.d -o ${out} ${source}
+    DEPENDS ${source} DEPFILE ${out}.d VERBATIM)
+endfunction()
+
 # cuda/NAME.sm_XX.ptx
 function(cuda_ptx name chip)
-  add_custom_command(OUTPUT ${cuda_images}/${name}.sm_${chip}.ptx
-    COMMAND ${HEARTH_NVCC} ${cuda_flags} ${cuda_flags_${name}} -arch=compute_${chip} -ptx
-      -o ${cuda_images}/${name}.sm_${chip}.ptx ${CMAKE_SOURCE_DIR}/src/cuda/kernels/${name}.cu
-    DEPENDS ${CMAKE_SOURCE_DIR}/src/cuda/kernels/${name}.cu ${cuda_headers} VERBATIM)
+  cuda_compile(${cuda_images}/${name}.sm_${chip}.ptx ${CMAKE_SOURCE_DIR}/src/cuda/kernels/${name}.cu
+    ${cuda_flags_${name}} -arch=compute_${chip} -ptx)
 endfunction()
 
 # cuda/NAME.sm_XX.cubin; registers that do not suffice are an error.

@@ -18,10 +18,7 @@ foreach(chip ${ptx_chips})
       DEPENDS ${cuda_images}/${name}.sm_${chip}.ptx VERBATIM)
     list(APPEND ptx_files ${folder}/${name}.ptx)
   endforeach()
-  set(wrappers ${CMAKE_CURRENT_SOURCE_DIR}/wrappers/wrappers.cu)
-  add_custom_command(OUTPUT ${folder}/wrappers.ptx
-    COMMAND ${HEARTH_NVCC} ${cuda_flags} -arch=compute_${chip} -ptx -o ${folder}/wrappers.ptx ${wrappers}
-    DEPENDS ${wrappers} ${cuda_headers} VERBATIM)
+  cuda_compile(${folder}/wrappers.ptx ${wrappers} -arch=compute_${chip} -ptx)
   list(APPEND ptx_files ${folder}/wrappers.ptx)
 endforeach()
 add_custom_target(cuda_ptx DEPENDS ${ptx_files})
