@@ -54,6 +54,8 @@ set(test_gpu_flags_race -O1 -DTEST_RACE=1)
 set(test_gpu_link_race -Wl,-z,defs)
 set(test_gpu_kernel_flags_race -fsanitize=thread --param=tsan-instrument-func-entry-exit=0)
 
+set(test_gpu_environment_plain
+  LSAN_OPTIONS=suppressions=${CMAKE_CURRENT_SOURCE_DIR}/leaks.txt:print_suppressions=0)
 set(test_gpu_environment_asan ASAN_OPTIONS=detect_leaks=0)
 # Programs are not compiled for MemorySanitizer, so what they allocate counts as initialised.
 set(test_gpu_environment_msan MSAN_OPTIONS=poison_in_malloc=0:poison_in_free=0)
