@@ -57,14 +57,15 @@ static char *cache_path(const char *gpu, int driver_version, size_t cublaslt, Er
 
 void matmul_cache_open(MatmulCache *cache, const char *gpu, int driver_version, size_t cublaslt) {
     Error error;
-    *cache = (MatmulCache){.path = cache_path(gpu, driver_version, cublaslt, &error)};
+    *cache = (MatmulCache){0};
+    cache->path = cache_path(gpu, driver_version, cublaslt, &cache->no_place);
     if (cache->path && path_exists(cache->path))
         cache->products = json_read_file(cache->path, CACHE_MOST, &error);
     if (!cache->products) cache->products = json_object();
 }
 
 void matmul_cache_close(MatmulCache *cache) {
-    Error error = {"no place is known for them: set HOME or XDG_CACHE_HOME"};
+    Error error = cache->no_place;
     if (cache->changed && (!cache->path || !json_write_file(cache->path, cache->products, &error)))
         log_warning("the choice of matmul algorithms is not kept: %s. It is made again at the next "
                     "start, perhaps otherwise, and a resumed run may then differ in its last bits",

@@ -10,7 +10,8 @@
 #include "base/error.h"
 
 typedef struct MatmulCache {
-    char *path; /* NULL: there is no place for it */
+    char *path;     /* NULL: there is no place for it */
+    Error no_place; /* why */
     json_t *products;
     bool changed;
 } MatmulCache;

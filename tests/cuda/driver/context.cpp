@@ -45,7 +45,8 @@ void report_leak(int64_t count, const char *noun) {
 }
 
 static void end_context() {
-    if (!failure) finish_all();
+    if (failure) return; /* every call fails, those that give back too: the process is to end */
+    finish_all();
     leaks.clear();
     report_memory_leaks();
     report_stream_leaks();
@@ -54,7 +55,6 @@ static void end_context() {
     report_module_leaks();
     if (!leaks.empty())
         die("the context ends, and the program has not given back:%s", leaks.c_str());
-    failure = CUDA_SUCCESS;
 }
 
 } // namespace driver

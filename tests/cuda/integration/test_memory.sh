@@ -47,6 +47,12 @@ TEST_GPU_FAULT=allocate:2 run 1 train --device cuda "${model[@]}" --run-dir "$wo
 says err "cannot be had on"
 says err "close what else uses the GPU"
 
+# A kernel that fails ends the run with its reason, and what was saved goes on.
+TEST_GPU_FAULT=launch:100 run 1 train --device cuda "${model[@]}" --steps 3 --checkpoint-every 1 --run-dir "$work/broken" --quiet
+says err "CUDA_ERROR_LAUNCH_FAILED"
+run 0 train --run-dir "$work/broken" --resume --quiet
+grep -q '"step":3,' "$work/broken/log.jsonl" || die "the run did not go on"
+
 # What is missing is named, with what to do.
 TEST_GPU_FAULT=device:0 run 1 train --device cuda "${model[@]}" --run-dir "$work/none"
 says err "shows no GPU"
@@ -59,4 +65,9 @@ TEST_GPU_FAULT=matmul:0 run 0 train --device cuda "${model[@]}" --run-dir "$work
 says err "is left out from now on"
 TEST_GPU_FAULT=matmul:0 run 0 train --device cuda "${model[@]}" --run-dir "$work/second"
 grep -q "is left out" "$work/err" && die "an algorithm that failed was tried again"
-true
+
+# Where the choice cannot be kept, the run says why and goes on.
+touch "$work/file"
+XDG_CACHE_HOME=$work/file run 0 train --device cuda "${model[@]}" --run-dir "$work/unkept"
+says err "the choice of matmul algorithms is not kept"
+says err "$work/file"
