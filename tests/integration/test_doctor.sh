@@ -11,15 +11,13 @@ done
 grep -v -A1 'FIX *driver' "$work/out" | grep -q FIX && die "something is not ready: $(cat "$work/out")"
 
 "$hearth" doctor --json --run-dir "$work/runs" >"$work/out" || true
-python3 - "$work/out" <<'END'
-import json, sys
-
-report = json.load(open(sys.argv[1]))
-assert report["device"] == "cpu" and report["gpu"] is None
-assert {c["state"] for c in report["checks"]} <= {"ok", "note", "fix"}
-assert report["ready"] == all(c["state"] != "fix" for c in report["checks"])
-assert all(c["remedy"] for c in report["checks"] if c["state"] == "fix")
-END
+says out '"device": "cpu"'
+says out '"gpu": null'
+ready=true
+grep -q '"state": "fix"' "$work/out" && ready=false
+says out "\"ready\": $ready"
+awk '/"state"/ { if (!/"(ok|note|fix)"/) exit 1; fix = /"fix"/ } /"remedy": ""/ && fix { exit 1 }' "$work/out" ||
+    die "a state that is not known, or no remedy: $(cat "$work/out")"
 [[ $(ls -A "$work") == $'err\nout' || $(ls -A "$work") == out ]] || die "the doctor left files: $(ls -A "$work")"
 
 # What cannot be written to, and an instruction set that cannot run here.
