@@ -37,7 +37,7 @@ CUresult refuse(CUresult result, const char *format, ...) __attribute__((format(
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Appends a line to TEST_GPU_LOG: "device 512", "pinned -64" (bytes allocated or, negative, freed; also
- * "managed"), "compile rmsnorm_forward" (an image had only PTX for this chip). */
+ * "managed"), "compile 4096" (bytes of PTX: all that an image had for this chip). */
 void log_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* TEST_GPU_FAULT is a list KIND:NUMBER,...

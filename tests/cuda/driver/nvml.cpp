@@ -1,4 +1,4 @@
-/* What hearth reads of NVML, as NVIDIA's nvml.h declares it: a card that works at three quarters of its power. */
+/* What hearth reads of NVML, as NVIDIA's nvml.h declares it: a card at three quarters of its power. */
 #include <cstring>
 
 #include "chips.h"
@@ -11,7 +11,6 @@ namespace driver {
 
 constexpr nvmlReturn_t success = 0, uninitialised = 1, invalid_argument = 2, not_found = 6,
                        too_short = 7;
-constexpr int clock_graphics = 0, clock_sm = 1, clock_memory = 2;
 
 static int initialised; /* times */
 
@@ -23,14 +22,6 @@ static nvmlDevice_t the_device() {
 static nvmlReturn_t check(nvmlDevice_t device) {
     if (!initialised) return uninitialised;
     if (device != the_device()) die("%p is no device of NVML", static_cast<void *>(device));
-    return success;
-}
-
-static nvmlReturn_t clock(nvmlDevice_t device, int type, unsigned *mhz, double share) {
-    TRY(check(device));
-    if (type != clock_graphics && type != clock_sm && type != clock_memory) return invalid_argument;
-    int most = type == clock_memory ? chip().memory_clock_mhz : chip().clock_mhz;
-    *mhz = static_cast<unsigned>(most * share);
     return success;
 }
 
@@ -105,16 +96,6 @@ API nvmlReturn_t nvmlDeviceGetPowerManagementDefaultLimit(nvmlDevice_t device,
     TRY(check(device));
     *milliwatts = static_cast<unsigned>(chip().watts) * 1000;
     return success;
-}
-
-API nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t device, int type, unsigned *mhz) {
-    Call call(__func__);
-    return clock(device, type, mhz, 0.95);
-}
-
-API nvmlReturn_t nvmlDeviceGetMaxClockInfo(nvmlDevice_t device, int type, unsigned *mhz) {
-    Call call(__func__);
-    return clock(device, type, mhz, 1);
 }
 
 API nvmlReturn_t nvmlDeviceGetCurrentClocksEventReasons(nvmlDevice_t device,

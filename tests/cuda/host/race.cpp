@@ -243,38 +243,13 @@ extern "C" void __tsan_func_entry(void *) {
 extern "C" void __tsan_func_exit() {
 }
 
-#define ATOMIC_BEGIN(T) \
-    host::race_access(p, sizeof(T), host::Access::atomic, __builtin_return_address(0))
-#define ATOMIC_HOOKS(bits, T) \
-    extern "C" T __tsan_atomic##bits##_load(const volatile T *p, int) { \
-        ATOMIC_BEGIN(T); \
-        return *p; \
-    } \
-    extern "C" T __tsan_atomic##bits##_exchange(volatile T *p, T value, int) { \
-        ATOMIC_BEGIN(T); \
-        return std::exchange(*const_cast<T *>(p), value); \
-    } \
+#define ATOMIC_HOOK(bits, T) \
     extern "C" T __tsan_atomic##bits##_fetch_add(volatile T *p, T value, int) { \
-        ATOMIC_BEGIN(T); \
+        host::race_access(p, sizeof(T), host::Access::atomic, __builtin_return_address(0)); \
         return std::exchange(*const_cast<T *>(p), static_cast<T>(*p + value)); \
-    } \
-    extern "C" T __tsan_atomic##bits##_fetch_or(volatile T *p, T value, int) { \
-        ATOMIC_BEGIN(T); \
-        return std::exchange(*const_cast<T *>(p), static_cast<T>(*p | value)); \
-    } \
-    extern "C" T __tsan_atomic##bits##_fetch_and(volatile T *p, T value, int) { \
-        ATOMIC_BEGIN(T); \
-        return std::exchange(*const_cast<T *>(p), static_cast<T>(*p & value)); \
-    } \
-    extern "C" T __tsan_atomic##bits##_compare_exchange_val(volatile T *p, T expected, T value, \
-                                                            int, int) { \
-        ATOMIC_BEGIN(T); \
-        T old = *p; \
-        if (old == expected) *p = value; \
-        return old; \
     }
-ATOMIC_HOOKS(32, uint32_t)
-ATOMIC_HOOKS(64, uint64_t)
+ATOMIC_HOOK(32, uint32_t)
+ATOMIC_HOOK(64, uint64_t)
 
 /* Static variables of inline functions are guarded by a byte of this kind. */
 extern "C" uint8_t __tsan_atomic8_load(const volatile uint8_t *p, int) {
