@@ -44,7 +44,7 @@ static void check_absent(Checks *checks, const CudaReport *report) {
                      "again; until then --device cpu works");
     else
         check_advise(check, CHECK_FIX,
-                     "there is an NVIDIA GPU here: install its driver, 570 or later (in a "
+                     "there is an NVIDIA GPU here: install its driver, 580 or later (in a "
                      "container: run it with the GPU); until then --device cpu works");
 }
 

@@ -10,7 +10,7 @@ bool library_symbols(void *library, const LibrarySymbol *symbols, size_t count, 
         if (!(*symbols[i].place = dlsym(library, symbols[i].name)))
             return fail(
                 error,
-                "%s has no function %s: it is older than hearth needs (driver 570, cuBLASLt "
+                "%s has no function %s: it is older than hearth needs (driver 580, cuBLASLt "
                 "12); update it",
                 name, symbols[i].name);
     return true;

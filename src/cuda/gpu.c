@@ -47,12 +47,16 @@ static bool read_attributes(Error *error) {
                 gpu.name, major, minor);
 }
 
+/* A driver loads what toolkits up to its own major version made. */
 static bool load_kernels(Error *error) {
+    const bool old = gpu.driver_version / 1000 < CUDA_VERSION / 1000;
     for (const KernelImage *image = kernel_images; image->name; image++) {
         CUresult result = gpu.driver.module_load(&gpu.modules[gpu.module_count], image->data);
         if (!cuda_check(&gpu.driver, result, error,
-                        "the kernels in %s.cu cannot be loaded on %s (compute capability %d.%d)",
-                        image->name, gpu.name, gpu.capability / 10, gpu.capability % 10))
+                        "the kernels in %s.cu cannot be loaded on %s (compute capability %d.%d)%s",
+                        image->name, gpu.name, gpu.capability / 10, gpu.capability % 10,
+                        old ? " by a driver older than their compiler; update it, to 580 or later"
+                            : ""))
             return false;
         gpu.module_count++;
     }

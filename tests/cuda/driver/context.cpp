@@ -73,7 +73,7 @@ API CUresult cuInit(unsigned flags) {
 
 API CUresult cuDriverGetVersion(int *version) {
     Call call(__func__);
-    *version = CUDA_VERSION;
+    *version = fault_of("driver", 12) ? 12080 : CUDA_VERSION;
     return CUDA_SUCCESS;
 }
 

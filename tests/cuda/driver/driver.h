@@ -44,7 +44,8 @@ void log_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
  *   matmul:ALGORITHM    that algorithm fails when it is run
  *   allocate:N pinned:N the N-th allocation of device, or host, memory fails (from 1)
  *   launch:N            the N-th kernel that runs fails, and all calls after it
- *   device:0            there is no GPU */
+ *   device:0            there is no GPU
+ *   driver:12           the driver is one for CUDA 12.8, which loads nothing of CUDA 13 */
 bool fault_of(const char *kind, int64_t number);
 /* For the kinds that count: whether this is the time. */
 bool fault_now(const char *kind);

@@ -45,6 +45,8 @@ API CUresult cuModuleLoadData(CUmodule *module, const void *image) {
     Call call(__func__);
     TRY(ready());
     TRY(need_no_capture());
+    if (fault_of("driver", 12))
+        return refuse(CUDA_ERROR_INVALID_IMAGE, "made for CUDA 13, which TEST_GPU_FAULT forbids");
     Code code;
     TRY(choose_code(image, chip(), code));
     if (code.is_ptx) log_line("compile %zu", code.bytes.size());

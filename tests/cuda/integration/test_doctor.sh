@@ -16,6 +16,11 @@ done
 grep -q '"memory_free": [1-9]' "$work/out" || die "no free memory: $(cat "$work/out")"
 grep -q '"state": "fix"' "$work/out" && die "something must be put right: $(cat "$work/out")"
 
+# A driver older than the kernels' toolkit cannot load them, and must be updated.
+TEST_GPU_FAULT=driver:12 run 1 doctor --run-dir "$work/runs"
+says out "CUDA 12.8"
+says out "update it, to 580 or later"
+
 # A driver with neither NVML nor a cuBLASLt that works on it: the GPU cannot be used, and that must be put right.
 mkdir "$work/driver"
 ln -s "$(realpath "${LD_LIBRARY_PATH%%:*}/libcuda.so.1")" "$work/driver/libcuda.so.1"
