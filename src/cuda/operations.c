@@ -1,9 +1,8 @@
 /* The table from operation kind to what queues it, and the operations that take a line or two.
  * What each computes is said in cpu/kernels.h. */
+#include "cuda/blocks.h"
 #include "cuda/executor.h"
 #include "cuda/workspace.h"
-
-enum { THREADS = 256, WARPS = THREADS / 32 }; /* as in the kernels */
 
 /* Threads of a block that walks over rows of `length` numbers of the storage type, 16 bytes a thread at a
  * time: whole warps, at most `most`. */
@@ -15,8 +14,8 @@ static unsigned row_threads(const Call *call, int64_t length, int64_t most) {
 static bool embedding_forward(Call *call) {
     int64_t N = call->operation->embedding.N, C = call->operation->embedding.C;
     void *arguments[] = {&call->out[0], &call->in[0], &call->in[1], &N, &C};
-    const Grid grid = {divide_up(N, WARPS), 1, 1};
-    return launch(call, "embedding_forward", grid, THREADS, 0, arguments);
+    const Grid grid = {divide_up(N, BLOCK_WARPS), 1, 1};
+    return launch(call, "embedding_forward", grid, BLOCK_THREADS, 0, arguments);
 }
 
 static bool embedding_backward(Call *call) {
@@ -24,29 +23,28 @@ static bool embedding_backward(Call *call) {
     int64_t N = call->operation->embedding.N, C = call->operation->embedding.C;
     void *arguments[] = {&call->out[0], &call->in[0], &call->in[1], &N, &C};
     const Grid grid = {smaller(call->operation->embedding.V, BLOCKS_MOST), 1, 1};
-    return launch(call, "embedding_backward", grid, THREADS, 0, arguments);
+    return launch(call, "embedding_backward", grid, BLOCK_THREADS, 0, arguments);
 }
 
 static bool rmsnorm_forward(Call *call) {
     int64_t N = call->operation->norm.N, C = call->operation->norm.C;
     float eps = call->operation->norm.eps;
     void *arguments[] = {&call->out[0], &call->out[1], &call->in[0], &call->in[1], &N, &C, &eps};
-    const Grid grid = {divide_up(N, WARPS), 1, 1};
-    return launch(call, "rmsnorm_forward", grid, THREADS, 0, arguments);
+    const Grid grid = {divide_up(N, BLOCK_WARPS), 1, 1};
+    return launch(call, "rmsnorm_forward", grid, BLOCK_THREADS, 0, arguments);
 }
 
 static bool rmsnorm_backward(Call *call) {
-    enum { COLUMNS = 32, SUM_THREADS = 1024 };
     int64_t N = call->operation->norm.N, C = call->operation->norm.C;
     int64_t blocks = cuda_rmsnorm_blocks(N);
     CUdeviceptr *in = call->in;
     void *rows[] = {&call->out[0], &call->workspace, &in[0], &in[1], &in[2],
                     &in[3],        &in[4],           &N,     &C};
     void *weight[] = {&call->out[1], &call->workspace, &blocks, &C};
-    return launch(call, "rmsnorm_backward", (Grid){blocks, 1, 1}, row_threads(call, C, THREADS),
-                  C * dtype_size(DTYPE_F32), rows) &&
-           launch_only(call, "rmsnorm_backward_weight", (Grid){divide_up(C, COLUMNS), 1, 1},
-                       SUM_THREADS, 0, weight);
+    return launch(call, "rmsnorm_backward", (Grid){blocks, 1, 1},
+                  row_threads(call, C, BLOCK_THREADS), C * dtype_size(DTYPE_F32), rows) &&
+           launch_only(call, "rmsnorm_backward_weight", (Grid){divide_up(C, COLUMN_SUMS), 1, 1},
+                       COLUMN_SUMS_THREADS, 0, weight);
 }
 
 static bool matmul(Call *call) {
@@ -67,38 +65,36 @@ static bool rope(Call *call) {
     void *arguments[] = {&call->out[0], &call->in[0], &call->in[1], &call->scalars, &T,
                          &heads,        &rotated,     &D,           &sign};
     return launch(call, "rope", (Grid){call->operation->rope.N, 1, 1},
-                  row_threads(call, heads * (D / 2), THREADS), 0, arguments);
+                  row_threads(call, heads * (D / 2), BLOCK_THREADS), 0, arguments);
 }
 
 static bool swiglu_forward(Call *call) {
     int64_t F = call->operation->swiglu.F;
     void *arguments[] = {&call->out[0], &call->in[0], &F};
     return launch(call, "swiglu_forward", (Grid){call->operation->swiglu.N, 1, 1},
-                  row_threads(call, F, THREADS), 0, arguments);
+                  row_threads(call, F, BLOCK_THREADS), 0, arguments);
 }
 
 static bool swiglu_backward(Call *call) {
     int64_t F = call->operation->swiglu.F;
     void *arguments[] = {&call->out[0], &call->in[0], &call->in[1], &F};
     return launch(call, "swiglu_backward", (Grid){call->operation->swiglu.N, 1, 1},
-                  row_threads(call, F, THREADS), 0, arguments);
+                  row_threads(call, F, BLOCK_THREADS), 0, arguments);
 }
 
 static bool cross_entropy(Call *call) {
-    enum { WIDE_THREADS = 512 };
     int64_t V = call->operation->cross_entropy.V;
     float scale = call->operation->cross_entropy.scale;
     bool gradient = call->operation->cross_entropy.gradient;
     void *arguments[] = {&call->out[0], &call->out[1], &call->in[0], &V, &scale, &gradient};
     return launch(call, "cross_entropy", (Grid){call->operation->cross_entropy.N, 1, 1},
-                  row_threads(call, V, WIDE_THREADS), 0, arguments);
+                  row_threads(call, V, WIDE_BLOCK_THREADS), 0, arguments);
 }
 
 static bool loss_sum(Call *call) {
-    enum { WIDE_THREADS = 512 };
     int64_t n = call->operation->elements.n;
     void *arguments[] = {&call->out[0], &call->in[0], &n};
-    return launch_only(call, "loss_sum", (Grid){1, 1, 1}, WIDE_THREADS, 0, arguments);
+    return launch_only(call, "loss_sum", (Grid){1, 1, 1}, WIDE_BLOCK_THREADS, 0, arguments);
 }
 
 static bool (*const launchers[OPERATION_KINDS])(Call *call) = {

@@ -40,6 +40,11 @@ HOST_DEVICE int state_octaves(float magnitude) {
 
 const StateCode *state_code(bool is_signed);
 
+/* Of the first moment, which has a sign, and of the second. */
+typedef struct StateCodes {
+    StateCode first, second;
+} StateCodes;
+
 /* The code of the value nearest to x (already divided by its block's largest magnitude), up to the
  * rounding of the border between two values. A block of zeros is divided by 1. */
 HOST_DEVICE uint8_t state_code_encode(const StateCode *code, float x) {

@@ -1,6 +1,7 @@
 /* AdamW (Loshchilov and Hutter, arXiv 1711.05101) with the bits of cpu/kernels/adamw.c: compiled without
  * fused multiply-add, and what is double there is double here. */
 #include "base/random.h"
+#include "cuda/blocks.h"
 #include "cuda/scalars.h"
 #include "numeric/power.h"
 #include "reduce.cuh"
@@ -9,7 +10,7 @@
 
 /* A warp updates a block of 8-bit states at a time; a lane has FOURS times four numbers of it, the width
  * of an access to fp32 and of a block of random numbers. */
-enum { THREADS = 256, WARPS = THREADS / 32, FOURS = STATE_BLOCK / (32 * 4) };
+enum { FOURS = STATE_BLOCK / (32 * 4) };
 
 /* What is updated. Moments are of the kernel's format; `working` may be null or the master itself. */
 template <class S, class M> struct Weights {
@@ -75,9 +76,9 @@ DEVICE int place_of(int part) {
 template <class S, class M, class Run>
 DEVICE void for_each_block(const Weights<S, M> &weights, const Update &u, int64_t n, Run run) {
     const float zeros[4] = {};
-    const int64_t warp = (int64_t)blockIdx.x * WARPS + threadIdx.x / 32;
+    const int64_t warp = (int64_t)blockIdx.x * BLOCK_WARPS + threadIdx.x / 32;
     for (int64_t start = warp * STATE_BLOCK; start < n;
-         start += (int64_t)gridDim.x * WARPS * STATE_BLOCK) {
+         start += (int64_t)gridDim.x * BLOCK_WARPS * STATE_BLOCK) {
         const int count = n - start < STATE_BLOCK ? (int)(n - start) : STATE_BLOCK;
         if (!u.dropped) run(start, count);
 #pragma unroll
@@ -119,10 +120,6 @@ DEVICE void adamw_plain(const Weights<S, M> &weights, const Update &u, const Ada
 }
 
 /* ---- 8-bit moments ---- */
-
-typedef struct StateCodes {
-    StateCode first, second; /* of the first and the second moment */
-} StateCodes;
 
 /* Four codes in a word, the first in its lowest byte; 0 behind `count`. */
 DEVICE uint32_t load_codes(const uint8_t *from, int count) {
@@ -202,14 +199,14 @@ DEVICE void adamw_coded(const Weights<S, uint8_t> &weights, float *absmax1, floa
 
 /* Into shared memory, where lanes may read different entries at once. */
 DEVICE void copy_code(StateCode &to, const StateCode &from) {
-    for (unsigned i = threadIdx.x; i < sizeof to / 4; i += THREADS)
+    for (unsigned i = threadIdx.x; i < sizeof to / 4; i += BLOCK_THREADS)
         reinterpret_cast<Piece<1> *>(&to)[i] = reinterpret_cast<const Piece<1> *>(&from)[i];
 }
 
 /* ---- kernels: adamw32, adamw16 and adamw8 by the bits of a moment ---- */
 
 #define PLAIN_INSTANCE(bits, M, suffix, S) \
-    KERNEL(adamw##bits##_##suffix, THREADS) \
+    KERNEL(adamw##bits##_##suffix, BLOCK_THREADS) \
     (float *master, S *working, M *moment1, M *moment2, float *gradient, const float *norm, \
      const CudaScalars *scalars, AdamwShape shape) { \
         __shared__ Update update; \
@@ -221,7 +218,7 @@ DEVICE void copy_code(StateCode &to, const StateCode &from) {
     EXPORT_KERNEL(adamw##bits##_##suffix)
 
 #define CODED_INSTANCE(suffix, S) \
-    KERNEL(adamw8_##suffix, THREADS) \
+    KERNEL(adamw8_##suffix, BLOCK_THREADS) \
     (float *master, S *working, uint8_t *moment1, uint8_t *moment2, float *absmax1, \
      float *absmax2, float *gradient, const float *norm, const CudaScalars *scalars, \
      AdamwShape shape, StateCodes codes) { \

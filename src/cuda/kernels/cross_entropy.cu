@@ -1,9 +1,8 @@
 /* Cross-entropy and its gradient in place, a row of logits to a block. */
+#include "cuda/blocks.h"
 #include "exponential.cuh"
 #include "reduce.cuh"
 #include "vectors.cuh"
-
-enum { THREADS = 512 };
 
 /* A row as pieces of LANES that are aligned whatever the row's start: it begins `begin` numbers after
  * `start` and ends before `end`. Rows of an odd V have their own begin each. */
@@ -113,7 +112,7 @@ DEVICE void cross_entropy(float *losses, S *logits, const int32_t *targets, int6
 }
 
 #define INSTANCE(suffix, S) \
-    KERNEL(cross_entropy_##suffix, THREADS) \
+    KERNEL(cross_entropy_##suffix, WIDE_BLOCK_THREADS) \
     (float *losses, S *logits, const int32_t *targets, int64_t V, float scale, bool gradient) { \
         __shared__ Exponentials parts[WARPS_MOST]; \
         cross_entropy(losses, logits, targets, V, scale, gradient, parts); \

@@ -1,13 +1,12 @@
 /* The embedding of tokens: a gather of rows, and its gradient, a scatter that adds. */
+#include "cuda/blocks.h"
 #include "vectors.cuh"
-
-enum { THREADS = 256, WARPS = THREADS / 32 };
 
 /* out[N,C] = weight[tokens[N],C], a row to a warp */
 template <class S>
 DEVICE void embedding_forward(S *out, const int32_t *tokens, const S *weight, int64_t N,
                               int64_t C) {
-    const int64_t n = (int64_t)blockIdx.x * WARPS + threadIdx.x / 32;
+    const int64_t n = (int64_t)blockIdx.x * BLOCK_WARPS + threadIdx.x / 32;
     if (n >= N) return;
     const S *from = weight + tokens[n] * C;
     for (int64_t c = threadIdx.x % 32 * LANES<S>; c < C; c += 32 * LANES<S>)
@@ -17,7 +16,7 @@ DEVICE void embedding_forward(S *out, const int32_t *tokens, const S *weight, in
 /* A block adds the rows of its own tokens, those with id % blocks == block, in their order: no two blocks
  * meet in a row of the gradient, and the bits do not depend on which runs first. It looks through all
  * tokens, a tile at a time, and lists its own. */
-enum { TILE = 1024, PARTS = TILE / THREADS, GROUPS = TILE / 32 };
+enum { TILE = 1024, PARTS = TILE / BLOCK_THREADS, GROUPS = TILE / 32 };
 
 typedef struct Matches {
     int32_t id[TILE], place[TILE]; /* place in the tile */
@@ -32,16 +31,16 @@ DEVICE int list_matches(Matches &matches, const int32_t *tokens, int64_t count) 
     int first[PARTS], total = 0;
 #pragma unroll
     for (int part = 0; part < PARTS; part++) {
-        const unsigned place = part * THREADS + threadIdx.x;
+        const unsigned place = part * BLOCK_THREADS + threadIdx.x;
         id[part] = place < count ? tokens[place] : -1;
         const bool own = id[part] >= 0 && (uint32_t)id[part] % gridDim.x == blockIdx.x;
         found[part] = __ballot_sync(FULL_WARP, own);
-        if (lane == 0) matches.count[part * WARPS + warp] = __popc(found[part]);
+        if (lane == 0) matches.count[part * BLOCK_WARPS + warp] = __popc(found[part]);
     }
     __syncthreads();
 #pragma unroll
     for (int group = 0; group < GROUPS; group++) {
-        if (group % WARPS == (int)warp) first[group / WARPS] = total;
+        if (group % BLOCK_WARPS == (int)warp) first[group / BLOCK_WARPS] = total;
         total += matches.count[group];
     }
 #pragma unroll
@@ -49,7 +48,7 @@ DEVICE int list_matches(Matches &matches, const int32_t *tokens, int64_t count) 
         if (found[part] >> lane & 1) {
             const int at = first[part] + __popc(found[part] & ((1u << lane) - 1));
             matches.id[at] = id[part];
-            matches.place[at] = part * THREADS + threadIdx.x;
+            matches.place[at] = part * BLOCK_THREADS + threadIdx.x;
         }
     __syncthreads();
     return total;
@@ -101,18 +100,18 @@ DEVICE void embedding_backward(float *dweight, const S *dout, const int32_t *tok
                                int64_t C, Matches &matches) {
     for (int64_t start = 0; start < N; start += TILE) {
         const int total = list_matches(matches, tokens + start, N - start);
-        for (int64_t c = threadIdx.x * LANES<S>; c < C; c += THREADS * LANES<S>)
+        for (int64_t c = threadIdx.x * LANES<S>; c < C; c += BLOCK_THREADS * LANES<S>)
             add_rows(dweight, dout + start * C, matches, total, c, C);
     }
 }
 
 #define INSTANCE(suffix, S) \
-    KERNEL(embedding_forward_##suffix, THREADS) \
+    KERNEL(embedding_forward_##suffix, BLOCK_THREADS) \
     (S * out, const int32_t *tokens, const S *weight, int64_t N, int64_t C) { \
         embedding_forward(out, tokens, weight, N, C); \
     } \
     EXPORT_KERNEL(embedding_forward_##suffix) \
-    KERNEL(embedding_backward_##suffix, THREADS) \
+    KERNEL(embedding_backward_##suffix, BLOCK_THREADS) \
     (float *dweight, const S *dout, const int32_t *tokens, int64_t N, int64_t C) { \
         __shared__ Matches matches; \
         embedding_backward(dweight, dout, tokens, N, C, matches); \

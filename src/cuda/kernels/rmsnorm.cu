@@ -1,14 +1,13 @@
 /* RMSNorm (Zhang and Sennrich, arXiv 1910.07467): y = w x r, r = 1/sqrt(mean(x^2) + eps). */
+#include "cuda/blocks.h"
 #include "reduce.cuh"
 #include "vectors.cuh"
-
-enum { THREADS = 256, WARPS = THREADS / 32 };
 
 /* A row to a warp, read twice: the second time it is still in the cache. */
 template <class S>
 DEVICE void rmsnorm_forward(S *out, float *rstd, const S *x, const S *weight, int64_t N, int64_t C,
                             float eps) {
-    const int64_t n = (int64_t)blockIdx.x * WARPS + threadIdx.x / 32;
+    const int64_t n = (int64_t)blockIdx.x * BLOCK_WARPS + threadIdx.x / 32;
     if (n >= N) return;
     const int64_t first = threadIdx.x % 32 * LANES<S>, step = 32 * LANES<S>;
     float squares = 0;
@@ -90,12 +89,12 @@ DEVICE void rmsnorm_backward(S *dx, float *partials, const S *dout, const S *dre
 }
 
 #define INSTANCE(suffix, S) \
-    KERNEL(rmsnorm_forward_##suffix, THREADS) \
+    KERNEL(rmsnorm_forward_##suffix, BLOCK_THREADS) \
     (S * out, float *rstd, const S *x, const S *weight, int64_t N, int64_t C, float eps) { \
         rmsnorm_forward(out, rstd, x, weight, N, C, eps); \
     } \
     EXPORT_KERNEL(rmsnorm_forward_##suffix) \
-    KERNEL(rmsnorm_backward_##suffix, THREADS) \
+    KERNEL(rmsnorm_backward_##suffix, BLOCK_THREADS) \
     (S * dx, float *partials, const S *dout, const S *dresidual, const S *x, const float *rstd, \
      const S *weight, int64_t N, int64_t C) { \
         DYNAMIC_SHARED(float, dweight); \
@@ -109,11 +108,11 @@ INSTANCE(fp32, float)
 
 /* dweight[C] += the sum of partials[count,C]: 32 columns to a block, one to a lane; each of its warps sums
  * every 32nd row. */
-KERNEL(rmsnorm_backward_weight, 1024)
+KERNEL(rmsnorm_backward_weight, COLUMN_SUMS_THREADS)
 (float *dweight, const float *partials, int64_t count, int64_t C) {
     __shared__ float sums[32][32];
     const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    const int64_t c = (int64_t)blockIdx.x * 32 + lane;
+    const int64_t c = (int64_t)blockIdx.x * COLUMN_SUMS + lane;
     float sum = 0;
     if (c < C)
         for (int64_t row = warp; row < count; row += 32) sum += partials[row * C + c];

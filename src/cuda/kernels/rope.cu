@@ -1,8 +1,7 @@
 /* Rotary position embedding (Su et al., arXiv 2104.09864), with halves of a head as the pairs. */
+#include "cuda/blocks.h"
 #include "cuda/scalars.h"
 #include "vectors.cuh"
-
-enum { THREADS = 256 };
 
 /* Turns LANES pairs: from[i] and from[pairs + i] by the angles of cos_sin[i][2], i < count. */
 template <class S>
@@ -43,7 +42,7 @@ DEVICE void rope(S *out, const S *x, const float *cos_sin, const CudaScalars *sc
 }
 
 #define INSTANCE(suffix, S) \
-    KERNEL(rope_##suffix, THREADS) \
+    KERNEL(rope_##suffix, BLOCK_THREADS) \
     (S * out, const S *x, const float *cos_sin, const CudaScalars *scalars, int64_t T, \
      int64_t heads, int64_t rotated, int64_t D, float sign) { \
         rope(out, x, cos_sin, scalars, T, heads, rotated, D, sign); \

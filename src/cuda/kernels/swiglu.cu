@@ -1,8 +1,7 @@
 /* SwiGLU (Shazeer, arXiv 2002.05202): silu(gate) * up, silu(g) = g * sigmoid(g); a row to a block. */
+#include "cuda/blocks.h"
 #include "exponential.cuh"
 #include "vectors.cuh"
-
-enum { THREADS = 256 };
 
 /* gate_up[N,2F]: gate then up. out[N,F] */
 template <class S> DEVICE void swiglu_forward(S *out, const S *gate_up, int64_t F) {
@@ -39,11 +38,11 @@ DEVICE void swiglu_backward(S *dgate_up, const S *dout, const S *gate_up, int64_
 }
 
 #define INSTANCE(suffix, S) \
-    KERNEL(swiglu_forward_##suffix, THREADS)(S * out, const S *gate_up, int64_t F) { \
+    KERNEL(swiglu_forward_##suffix, BLOCK_THREADS)(S * out, const S *gate_up, int64_t F) { \
         swiglu_forward(out, gate_up, F); \
     } \
     EXPORT_KERNEL(swiglu_forward_##suffix) \
-    KERNEL(swiglu_backward_##suffix, THREADS) \
+    KERNEL(swiglu_backward_##suffix, BLOCK_THREADS) \
     (S * dgate_up, const S *dout, const S *gate_up, int64_t F) { \
         swiglu_backward(dgate_up, dout, gate_up, F); \
     } \

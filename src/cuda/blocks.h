@@ -1,0 +1,14 @@
+/* Threads of the kernels' blocks, of which kernels and their launches must know the same; those of attention are
+ * in headers of its own. Read by C and by CUDA C. */
+#ifndef HEARTH_CUDA_BLOCKS_H
+#define HEARTH_CUDA_BLOCKS_H
+
+enum {
+    BLOCK_THREADS = 256,
+    BLOCK_WARPS = BLOCK_THREADS / 32,
+    WIDE_BLOCK_THREADS = 512, /* for rows as long as the vocabulary */
+    COLUMN_SUMS = 32,         /* columns that a block of rmsnorm_backward_weight sums, one to a lane */
+    COLUMN_SUMS_THREADS = 1024
+};
+
+#endif
