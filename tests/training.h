@@ -27,7 +27,8 @@ typedef struct TrainingSettings {
     AdamwSettings adamw;
 } TrainingSettings;
 
-/* How many steps a test that wants `steps` is to make: no more than HEARTH_TEST_STEPS, where a GPU is emulated. */
+/* How many steps a test that wants `steps` is to make: at most HEARTH_TEST_STEPS, for where a GPU is
+ * emulated. */
 int64_t training_steps(int64_t steps);
 
 /* Each fails the test when it cannot do what it says. */

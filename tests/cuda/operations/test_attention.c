@@ -13,21 +13,6 @@ static double out_rounding(Dtype storage) {
 
 static const double lse_rounding = 2e-5;
 
-/* Documents of `length` tokens, each row's cut elsewhere. */
-static int add_documents(Trial *trial, int64_t B, int64_t T, int64_t length) {
-    if (length == 0) return -1;
-    int32_t *starts = malloc((size_t)(B * T) * sizeof *starts);
-    assert_non_null(starts);
-    for (int64_t b = 0; b < B; b++)
-        for (int64_t t = 0; t < T; t++) {
-            int64_t start = (t + b) / length * length - b;
-            starts[b * T + t] = (int32_t)(start < 0 ? 0 : start);
-        }
-    int buffer = trial_given(trial, DTYPE_I32, B * T, starts);
-    free(starts);
-    return buffer;
-}
-
 typedef struct Forward {
     int qkv, out, lse;
 } Forward;
@@ -39,7 +24,7 @@ static Forward add_forward(Trial *trial, AttentionShape shape, int64_t document_
     Forward forward = {trial_random(trial, storage, N * (shape.H + 2 * shape.KV) * shape.D, 1),
                        trial_output(trial, storage, N * shape.H * shape.D),
                        trial_output(trial, DTYPE_F32, N * shape.H)};
-    const int document_start = add_documents(trial, shape.B, shape.T, document_length);
+    const int document_start = trial_documents(trial, shape.B, shape.T, document_length);
     Operation *operation = trial_operation(trial, OP_ATTENTION_FORWARD);
     operation->outputs[0] = whole(forward.out), operation->outputs[1] = whole(forward.lse);
     operation->inputs[0] = whole(forward.qkv), operation->inputs[1] = whole(document_start);

@@ -13,19 +13,6 @@ static void close_to(Trial *trial, int buffer) {
         trial_close_to(trial, buffer, 2e-5, 2e-5);
 }
 
-/* Documents of `length` tokens, each row's cut elsewhere; 0: none. */
-static int add_documents(Trial *trial, const AttentionShape *shape, int64_t length) {
-    if (length == 0) return -1;
-    const int buffer = trial_integers(trial, shape->B * shape->T, 1);
-    int32_t *starts = trial_data(trial, buffer);
-    for (int64_t b = 0; b < shape->B; b++)
-        for (int64_t t = 0; t < shape->T; t++) {
-            const int64_t start = (t + b) / length * length - b;
-            starts[b * shape->T + t] = (int32_t)(start < 0 ? 0 : start);
-        }
-    return buffer;
-}
-
 typedef struct Backward {
     int qkv, dout, dqkv;
 } Backward;
@@ -39,7 +26,7 @@ static Backward add_backward(Trial *trial, AttentionShape shape, int64_t documen
                                trial_output(trial, storage, N * width)};
     const Operand out = whole(trial_output(trial, storage, N * shape.H * shape.D));
     const Operand lse = whole(trial_output(trial, DTYPE_F32, N * shape.H));
-    const Operand document_start = whole(add_documents(trial, &shape, document_length));
+    const Operand document_start = whole(trial_documents(trial, shape.B, shape.T, document_length));
 
     Operation *operation = trial_operation(trial, OP_ATTENTION_FORWARD);
     operation->outputs[0] = out, operation->outputs[1] = lse;

@@ -77,6 +77,18 @@ int trial_given(Trial *trial, Dtype dtype, int64_t elements, const void *data) {
     return buffer;
 }
 
+int trial_documents(Trial *trial, int64_t B, int64_t T, int64_t length) {
+    if (length == 0) return -1;
+    const int buffer = add_buffer(trial, DTYPE_I32, B * T);
+    int32_t *starts = trial->start[buffer];
+    for (int64_t b = 0; b < B; b++)
+        for (int64_t t = 0; t < T; t++) {
+            const int64_t start = (t + b) / length * length - b;
+            starts[b * T + t] = (int32_t)(start < 0 ? 0 : start);
+        }
+    return buffer;
+}
+
 int trial_output(Trial *trial, Dtype dtype, int64_t elements) {
     return add_buffer(trial, dtype, elements);
 }

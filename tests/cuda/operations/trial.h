@@ -36,6 +36,9 @@ int trial_integers(Trial *trial, int64_t elements, int32_t bound); /* in [0, bou
 int trial_given(Trial *trial, Dtype dtype, int64_t elements, const void *data);
 int trial_output(Trial *trial, Dtype dtype, int64_t elements);
 
+/* document_start[B,T] of documents of `length` tokens, each row's cut elsewhere; -1, no buffer, for 0. */
+int trial_documents(Trial *trial, int64_t B, int64_t T, int64_t length);
+
 /* What a buffer of random numbers or of given data holds before: to change some of it. */
 void *trial_data(Trial *trial, int buffer);
 
