@@ -1,4 +1,4 @@
-/* Threads of the kernels' blocks, of which kernels and their launches must know the same; those of attention are
+/* Threads of the kernels' blocks, of which kernels and launches must know the same; those of attention are
  * in headers of its own. Read by C and by CUDA C. */
 #ifndef HEARTH_CUDA_BLOCKS_H
 #define HEARTH_CUDA_BLOCKS_H
@@ -7,7 +7,7 @@ enum {
     BLOCK_THREADS = 256,
     BLOCK_WARPS = BLOCK_THREADS / 32,
     WIDE_BLOCK_THREADS = 512, /* for rows as long as the vocabulary */
-    COLUMN_SUMS = 32,         /* columns that a block of rmsnorm_backward_weight sums, one to a lane */
+    COLUMN_SUMS = 32,         /* columns of a block of rmsnorm_backward_weight, one to a lane */
     COLUMN_SUMS_THREADS = 1024
 };
 

@@ -3,7 +3,8 @@
 # (cuda/NAME.sm_XX.ptx, .txt): the tests run the one and check the other.
 #
 # sm_120f serves all of 12.x and has its block-scaled instructions. Chips that come later compile the PTX.
-set(HEARTH_CUDA_CHIPS 80 86 89 90 100 120f CACHE STRING "Chips that kernels are compiled for")
+set(cuda_all_chips 80 86 89 90 100 120f)
+set(HEARTH_CUDA_CHIPS ${cuda_all_chips} CACHE STRING "Chips that kernels are compiled for")
 set(HEARTH_KERNEL_IMAGES "" CACHE PATH "Where another build has put the images, to use those")
 set(cuda_ptx_for_later 100)
 set(cuda_flags -std=c++17 -O3 -I ${CMAKE_SOURCE_DIR}/src -Werror all-warnings)

@@ -71,8 +71,8 @@ int64_t alignment_of(const Layout &layout, uint64_t pointer);
 /* CUBLAS_STATUS_INVALID_VALUE, having said why. */
 cublasStatus_t invalid(const char *why);
 
-/* Whether the matrices and scales are the device's memory, and D overlaps nothing but a C that is D. Adds what
- * they lie in to uses. */
+/* Whether the matrices and scales are the device's memory, and D overlaps nothing but a C that is D. Adds
+ * what they lie in to uses. */
 cublasStatus_t check_operands(const Product &product, Uses &uses);
 cublasStatus_t check_workspace(void *workspace, size_t bytes, Uses &uses);
 
