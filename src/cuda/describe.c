@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/machine.h"
 #include "base/random.h"
+#include "base/units.h"
 #include "cuda/gpu.h"
 #include "cuda/product.h"
 #include "cuda/workspace.h"
@@ -78,8 +79,11 @@ static bool check(const Bench *bench, CUresult result, Error *error) {
 static bool bench_open(Bench *bench, const Gpu *gpu, int64_t bytes, Error *error) {
     const CudaDriver *driver = &gpu->driver;
     *bench = (Bench){.gpu = gpu, .bytes = bytes};
+    char needed[32];
     return gpu_use(gpu, error) &&
-           check(bench, driver->allocate(&bench->memory, (size_t)bytes), error) &&
+           cuda_check(driver, driver->allocate(&bench->memory, (size_t)bytes), error,
+                      "%s to measure %s with cannot be had: close what else uses the GPU",
+                      format_bytes(needed, bytes), gpu->name) &&
            check(bench, driver->stream_create(&bench->stream, CU_STREAM_NON_BLOCKING), error) &&
            check(bench, driver->event_create(&bench->began, CU_EVENT_DEFAULT), error) &&
            check(bench, driver->event_create(&bench->ended, CU_EVENT_DEFAULT), error);

@@ -43,9 +43,11 @@ compare dgx-spark --micro-batch 2
 export TEST_GPU_CHIP=rtx-5080
 run 1 train --device cuda "${model[@]}" --run-dir "$work/small" --memory 665M
 says err "does not fit"
-TEST_GPU_FAULT=allocate:2 run 1 train --device cuda "${model[@]}" --run-dir "$work/taken"
-says err "cannot be had on"
-says err "close what else uses the GPU"
+for allocation in 1 2 3; do
+    TEST_GPU_FAULT=allocate:$allocation run 1 train --device cuda "${model[@]}" --run-dir "$work/taken"
+    says err "cannot be had"
+    says err "close what else uses the GPU"
+done
 
 # A kernel that fails ends the run with its reason, and what was saved goes on.
 TEST_GPU_FAULT=launch:100 run 1 train --device cuda "${model[@]}" --steps 3 --checkpoint-every 1 --run-dir "$work/broken" --quiet
