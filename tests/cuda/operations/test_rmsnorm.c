@@ -4,8 +4,10 @@ typedef struct Case {
     int64_t N, C;
 } Case;
 
-/* Columns beyond 256 threads of 8, rows beyond the blocks of the backward, one of each, odd ones. */
-static const Case cases[] = {{1, 1}, {1, 40}, {3, 33}, {7, 64}, {17, 264}, {2, 2065}, {70, 24}};
+/* Columns beyond 256 threads of 8, rows beyond the blocks of the backward, blocks beyond the 32 warps that
+ * add them up, one of each, odd ones. */
+static const Case cases[] = {{1, 1},    {1, 40},   {3, 33},  {7, 64},
+                             {17, 264}, {2, 2065}, {70, 24}, {340, 9}};
 
 static double rounding(Dtype storage) {
     return storage == DTYPE_BF16 ? 0x1p-7 : 1e-5;
