@@ -26,6 +26,12 @@ done
 train one --device cuda --micro-batch 1
 near one cuda 2e-3
 
+# Where the processor and the GPU share one memory, batches and losses pass through it uncopied.
+for seed in 8 9; do
+    TEST_GPU_CHIP=dgx-spark TEST_GPU_SEED=$seed train "spark-$seed" --device cuda --micro-batch 1
+    same "spark-$seed" one
+done
+
 for state in bf16 8bit; do
     train "cpu-$state" --device cpu --optimizer-state "$state"
     train "cuda-$state" --device cuda --optimizer-state "$state"
