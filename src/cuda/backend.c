@@ -7,6 +7,7 @@
 #include "base/units.h"
 #include "cuda/describe.h"
 #include "cuda/executor.h"
+#include "cuda/random_fill.h"
 #include "cuda/scalars.h"
 #include "cuda/workspace.h"
 
@@ -142,10 +143,12 @@ static bool clear(Executor *executor, Error *error) {
 }
 
 static bool prepare(Executor *executor, Error *error) {
-    bool done = allocate_all(executor, error) && clear(executor, error) &&
+    bool done = allocate_all(executor, error) &&
+                random_fill(executor->gpu, executor->arena, executor->program->arena_bytes,
+                            executor->step, error) &&
                 matmuls_open(&executor->matmuls, executor->gpu, executor->program, executor->step,
                              place, executor, error) &&
-                clear(executor, error); /* the timed products have written into it */
+                clear(executor, error);
     for (int s = 0; done && s < SECTIONS; s++) done = capture(executor, (SectionKind)s, error);
     return done;
 }

@@ -7,10 +7,10 @@
 #include "base/integer.h"
 #include "base/log.h"
 #include "base/machine.h"
-#include "base/random.h"
 #include "base/units.h"
 #include "cuda/gpu.h"
 #include "cuda/product.h"
+#include "cuda/random_fill.h"
 #include "cuda/workspace.h"
 
 /* Dense FLOPs of a multiprocessor in a clock: bf16 with fp32 accumulation, and fp32 (NVIDIA's papers on
@@ -108,31 +108,6 @@ static bool elapsed(Bench *bench, double *seconds, Error *error) {
     return true;
 }
 
-/* Random numbers everywhere: zeros would multiply at a clock that real ones do not reach. */
-static bool fill(Bench *bench, Dtype storage, Error *error) {
-    enum { BLOCK = 1 << 16 };
-    static uint8_t block[BLOCK];
-    for (int i = 0; i < BLOCK / dtype_size(storage); i++) {
-        float value = random_normal(1, 0, (uint64_t)i);
-        bf16 narrow = bf16_from_float(value);
-        if (storage == DTYPE_F32)
-            memcpy(block + 4 * i, &value, 4);
-        else
-            memcpy(block + 2 * i, &narrow, 2);
-    }
-    const CudaDriver *driver = &bench->gpu->driver;
-    int64_t filled = smaller(BLOCK, bench->bytes);
-    bool done =
-        check(bench, driver->copy_in(bench->memory, block, (size_t)filled, bench->stream), error);
-    for (; done && filled < bench->bytes; filled *= 2)
-        done = check(bench,
-                     driver->copy_within(bench->memory + (CUdeviceptr)filled, bench->memory,
-                                         (size_t)smaller(filled, bench->bytes - filled),
-                                         bench->stream),
-                     error);
-    return done;
-}
-
 /* Bytes read and written in a second by a copy inside the memory. */
 static bool measure_bandwidth(Bench *bench, double *rate, Error *error) {
     const CudaDriver *driver = &bench->gpu->driver;
@@ -203,7 +178,8 @@ bool cuda_measure(Device *device, Dtype storage, int64_t memory, Error *error) {
     Bench bench;
     if (!gpu) return false;
     int64_t bytes = memory > MOST ? MOST : memory < LEAST ? LEAST : memory;
-    bool done = bench_open(&bench, gpu, bytes, error) && fill(&bench, storage, error) &&
+    bool done = bench_open(&bench, gpu, bytes, error) &&
+                random_fill(gpu, bench.memory, bytes, bench.stream, error) &&
                 measure_bandwidth(&bench, &device->bandwidth, error) &&
                 measure_peak(&bench, storage, &device->matmul_flops, error);
     bench_close(&bench);

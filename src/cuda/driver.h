@@ -71,7 +71,6 @@
     X(preference_set, "cublasLtMatmulPreferenceSetAttribute", \
       cublasLtMatmulPreferenceSetAttribute) \
     X(heuristic, "cublasLtMatmulAlgoGetHeuristic", cublasLtMatmulAlgoGetHeuristic) \
-    X(algorithm_check, "cublasLtMatmulAlgoCheck", cublasLtMatmulAlgoCheck) \
     X(matmul, "cublasLtMatmul", cublasLtMatmul)
 
 #define DRIVER_MEMBER(member, name, declaration) __typeof__(declaration) *member;

@@ -1,6 +1,7 @@
 #include "cuda/matmul_choice.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "cuda/workspace.h"
@@ -105,7 +106,6 @@ static double time_candidate(Choice *choice, const Product *product, int candida
         }
         if (best < 0 || seconds < best) best = seconds;
     }
-    choice->timed++;
     return best;
 }
 
@@ -119,6 +119,7 @@ static bool choose(Choice *choice, Product *product, const char *text,
         if (hurry && fastest >= 0) break;
         double seconds =
             time_candidate(choice, product, i, text, operands, hurry ? 1 : ROUNDS, error);
+        choice->timed++;
         if (seconds >= 0 && (fastest < 0 || seconds < least)) fastest = i, least = seconds;
     }
     if (fastest < 0) return fail_within(error, "no algorithm of cuBLASLt works for %s", text);
@@ -128,27 +129,23 @@ static bool choose(Choice *choice, Product *product, const char *text,
     return true;
 }
 
-/* What an earlier run found, if it still works. */
+/* What an earlier run found, if cuBLASLt still proposes it and it still works. */
 static bool use_known(Choice *choice, Product *product, const char *text,
                       const ProductOperands *operands) {
-    const Gpu *gpu = choice->matmuls->gpu;
-    cublasLtMatmulHeuristicResult_t result;
+    cublasLtMatmulAlgo_t known;
     Error error;
-    double seconds;
-    if (!matmul_cache_find(&choice->cache, text, &product->algorithms[0]) ||
-        gpu->cublaslt.algorithm_check(gpu->cublaslt_handle, product->desc, product->b, product->a,
-                                      product->out, product->out, &product->algorithms[0],
-                                      &result) != CUBLAS_STATUS_SUCCESS ||
-        result.workspaceSize > CUDA_MATMUL_WORKSPACE)
+    int place = 0;
+    if (!matmul_cache_find(&choice->cache, text, &known)) return false;
+    while (place < product->count && memcmp(&product->algorithms[place], &known, sizeof known))
+        place++;
+    if (place == product->count) return false;
+    if (time_candidate(choice, product, place, text, operands, 1, &error) < 0) {
+        product->algorithms[place] = product->algorithms[--product->count];
         return false;
-    if (time_run(choice, product, &product->algorithms[0], operands, &seconds, &error)) {
-        product->count = 1;
-        return true;
     }
-    log_warning("the known matmul algorithm of %s is left out from now on: %s", text,
-                error.message);
-    matmul_cache_set_failed(&choice->cache, text, &product->algorithms[0]);
-    return false;
+    product->algorithms[0] = known;
+    product->count = 1;
+    return true;
 }
 
 bool choice_make(Choice *choice, Product *product, const Operation *operation, Error *error) {
@@ -159,7 +156,7 @@ bool choice_make(Choice *choice, Product *product, const Operation *operation, E
                                 .b = choice->place(choice->context, operation->inputs[1]),
                                 .addend = choice->place(choice->context, operation->inputs[2]),
                                 .workspace = choice->place(choice->context, operation->workspace)};
-    return use_known(choice, product, text, &operands) ||
-           (list_candidates(choice, product, text, error) &&
+    return list_candidates(choice, product, text, error) &&
+           (use_known(choice, product, text, &operands) ||
             choose(choice, product, text, &operands, error));
 }

@@ -11,10 +11,13 @@
 #include "cuda/nvml.h"
 
 /* A chip runs what was compiled for its own generation or an earlier one of the same number: 8.9 runs 8.6. */
+enum { JETSON_ORIN = 87 }; /* takes no image of another 8.x */
+
 static bool compiled_for(const char *chips, int capability) {
     for (char *end; *chips; chips = end + strcspn(end, " ")) {
         int chip = (int)strtol(chips, &end, 10);
-        if (chip / 10 == capability / 10 && chip <= capability) return true;
+        if (chip / 10 == capability / 10 && chip <= capability && capability != JETSON_ORIN)
+            return true;
         if (end == chips) break;
     }
     return false;

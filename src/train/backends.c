@@ -11,7 +11,7 @@
 static const Backend *best_backend(void) {
     Error why_not;
     if (cuda_present(&why_not)) return &backend_cuda;
-    if (path_exists("/dev/nvidiactl"))
+    if (path_exists("/dev/nvidiactl") || path_exists("/dev/dxg")) /* the latter in WSL */
         log_warning("the GPU is not used: %s ('hearth doctor' says more)", why_not.message);
     return &backend_cpu;
 }

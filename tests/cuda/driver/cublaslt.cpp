@@ -308,24 +308,6 @@ API cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
     return *count ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
 }
 
-API cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t handle,
-                                           cublasLtMatmulDesc_t description,
-                                           cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
-                                           cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
-                                           const cublasLtMatmulAlgo_t *algorithm,
-                                           cublasLtMatmulHeuristicResult_t *result) {
-    Call call(__func__);
-    contexts.check(handle);
-    Product product = product_of(description, a, b, c, d);
-    TRY(check_product(product));
-    int64_t alignments[4];
-    alignments_of(product, {256, 256, 256, 256}, alignments);
-    Algorithm found;
-    TRY(find_algorithm(product, alignments, algorithm, SIZE_MAX / 2, found));
-    *result = result_of(found);
-    return CUBLAS_STATUS_SUCCESS;
-}
-
 API cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t description,
                                   const void *alpha, const void *pointer_a,
                                   cublasLtMatrixLayout_t a, const void *pointer_b,

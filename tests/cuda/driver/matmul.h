@@ -79,12 +79,12 @@ cublasStatus_t check_workspace(void *workspace, size_t bytes, Uses &uses);
 /* ---- algorithms.cpp ---- */
 
 struct Algorithm {
-    int number;
-    int parts;          /* that the k's are added up in */
-    uint32_t reduction; /* how: a bit of cublasLtReductionScheme_t; 0 for one part */
-    int64_t alignment;  /* bytes that all columns must be multiples of */
-    int64_t workspace;  /* bytes */
-    double nanoseconds; /* what the chip takes */
+    int number = 0;
+    int parts = 0;          /* that the k's are added up in */
+    uint32_t reduction = 0; /* how: a bit of cublasLtReductionScheme_t; 0 for one part */
+    int64_t alignment = 0;  /* bytes that all columns must be multiples of */
+    int64_t workspace = 0;  /* bytes */
+    double nanoseconds = 0; /* what the chip takes */
 };
 
 /* Those that can do the product where pointers have these alignments, in the order a heuristic would give. */
