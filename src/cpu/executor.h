@@ -15,9 +15,8 @@ struct Executor {
 /* The address of an operand; NULL for none. */
 static inline void *operand_address(const Executor *executor, Operand operand) {
     if (operand.buffer < 0) return NULL;
-    const Buffer *buffer = &executor->program->buffers[operand.buffer];
-    return executor->arenas[buffer->space] + buffer->offset +
-           operand.offset * dtype_size(buffer->dtype);
+    MemorySpace space = executor->program->buffers[operand.buffer].space;
+    return executor->arenas[space] + program_place(executor->program, operand);
 }
 
 /* Runs operation number `index`. */

@@ -15,13 +15,11 @@ bool cuda_present(Error *why_not) {
     return gpu_open(why_not) != NULL;
 }
 
-static CUdeviceptr place(void *context, Operand operand) {
-    const Executor *executor = context;
+static CUdeviceptr place(const Executor *executor, Operand operand) {
     if (operand.buffer < 0) return 0;
-    const Buffer *buffer = &executor->program->buffers[operand.buffer];
-    CUdeviceptr arena =
-        buffer->space == SPACE_HOST ? (CUdeviceptr)executor->host_arena : executor->arena;
-    return arena + (CUdeviceptr)(buffer->offset + operand.offset * dtype_size(buffer->dtype));
+    bool on_host = executor->program->buffers[operand.buffer].space == SPACE_HOST;
+    CUdeviceptr arena = on_host ? (CUdeviceptr)executor->host_arena : executor->arena;
+    return arena + (CUdeviceptr)program_place(executor->program, operand);
 }
 
 static bool check(const Executor *executor, CUresult result, Error *error) {
@@ -90,8 +88,7 @@ static void close_executor(Executor *executor) {
         if (executor->copied[i]) driver->event_destroy(executor->copied[i]);
     if (executor->copies) driver->stream_destroy(executor->copies);
     if (executor->host_arena) driver->release_host(executor->host_arena);
-    if (executor->began) driver->event_destroy(executor->began);
-    if (executor->ended) driver->event_destroy(executor->ended);
+    stopwatch_close(&executor->watch);
     if (executor->step) driver->stream_destroy(executor->step);
     if (executor->beside) driver->release(executor->beside);
     if (executor->arena) driver->release(executor->arena);
@@ -126,8 +123,7 @@ static bool allocate_all(Executor *executor, Error *error) {
         !allocate_device(executor, &executor->arena, program->arena_bytes, error) ||
         !allocate_device(executor, &executor->beside, beside_device_bytes(program), error) ||
         !check(executor, driver->stream_create(&executor->step, CU_STREAM_NON_BLOCKING), error) ||
-        !check(executor, driver->event_create(&executor->began, CU_EVENT_DEFAULT), error) ||
-        !check(executor, driver->event_create(&executor->ended, CU_EVENT_DEFAULT), error))
+        !stopwatch_open(&executor->watch, executor->gpu, executor->step, error))
         return false;
     executor->scalars = executor->beside + (CUdeviceptr)staging_slots_bytes(program);
     return staging_open(&executor->staging, executor->gpu, executor->step, executor->beside,
@@ -147,7 +143,7 @@ static bool prepare(Executor *executor, Error *error) {
                 random_fill(executor->gpu, executor->arena, executor->program->arena_bytes,
                             executor->step, error) &&
                 matmuls_open(&executor->matmuls, executor->gpu, executor->program, executor->step,
-                             place, executor, error) &&
+                             executor->arena, error) &&
                 clear(executor, error);
     for (int s = 0; done && s < SECTIONS; s++) done = capture(executor, (SectionKind)s, error);
     return done;
@@ -180,18 +176,13 @@ static bool set_scalars(Executor *executor, const StepScalars *scalars, Error *e
 
 /* One operation after the other, each between two events. */
 static bool run_profiled(Executor *executor, SectionKind kind, Error *error) {
-    const CudaDriver *driver = &executor->gpu->driver;
     Section section = executor->program->sections[kind];
     for (int o = section.first; o < section.first + section.count; o++) {
-        float milliseconds = 0;
-        if (!check(executor, driver->event_record(executor->began, executor->step), error) ||
-            !run_operation(executor, o, error) ||
-            !check(executor, driver->event_record(executor->ended, executor->step), error) ||
-            !check(executor, driver->event_wait(executor->ended), error) ||
-            !check(executor, driver->event_elapsed(&milliseconds, executor->began, executor->ended),
-                   error))
+        double seconds;
+        if (!stopwatch_start(&executor->watch, error) || !run_operation(executor, o, error) ||
+            !stopwatch_stop(&executor->watch, &seconds, error))
             return false;
-        executor->profile[o] += 1e-3 * (double)milliseconds;
+        executor->profile[o] += seconds;
     }
     return true;
 }

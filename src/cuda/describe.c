@@ -11,6 +11,7 @@
 #include "cuda/gpu.h"
 #include "cuda/product.h"
 #include "cuda/random_fill.h"
+#include "cuda/stopwatch.h"
 #include "cuda/workspace.h"
 
 /* Dense FLOPs of a multiprocessor in a clock: bf16 with fp32 accumulation, and fp32 (NVIDIA's papers on
@@ -69,7 +70,7 @@ typedef struct Bench {
     CUdeviceptr memory;
     int64_t bytes;
     CUstream stream;
-    CUevent began, ended;
+    Stopwatch watch;
 } Bench;
 
 static bool check(const Bench *bench, CUresult result, Error *error) {
@@ -85,27 +86,14 @@ static bool bench_open(Bench *bench, const Gpu *gpu, int64_t bytes, Error *error
                       "%s to measure %s with cannot be had: close what else uses the GPU",
                       format_bytes(needed, bytes), gpu->name) &&
            check(bench, driver->stream_create(&bench->stream, CU_STREAM_NON_BLOCKING), error) &&
-           check(bench, driver->event_create(&bench->began, CU_EVENT_DEFAULT), error) &&
-           check(bench, driver->event_create(&bench->ended, CU_EVENT_DEFAULT), error);
+           stopwatch_open(&bench->watch, gpu, bench->stream, error);
 }
 
 static void bench_close(Bench *bench) {
     const CudaDriver *driver = &bench->gpu->driver;
-    if (bench->began) driver->event_destroy(bench->began);
-    if (bench->ended) driver->event_destroy(bench->ended);
+    stopwatch_close(&bench->watch);
     if (bench->stream) driver->stream_destroy(bench->stream);
     if (bench->memory) driver->release(bench->memory);
-}
-
-static bool elapsed(Bench *bench, double *seconds, Error *error) {
-    float milliseconds = 0;
-    const CudaDriver *driver = &bench->gpu->driver;
-    if (!check(bench, driver->event_record(bench->ended, bench->stream), error) ||
-        !check(bench, driver->event_wait(bench->ended), error) ||
-        !check(bench, driver->event_elapsed(&milliseconds, bench->began, bench->ended), error))
-        return false;
-    *seconds = 1e-3 * (double)milliseconds;
-    return true;
 }
 
 /* Bytes read and written in a second by a copy inside the memory. */
@@ -114,11 +102,11 @@ static bool measure_bandwidth(Bench *bench, double *rate, Error *error) {
     size_t half = (size_t)bench->bytes / 2;
     double seconds = 0, best = 1e9;
     for (int round = 0; round < 3; round++) {
-        if (!check(bench, driver->event_record(bench->began, bench->stream), error) ||
+        if (!stopwatch_start(&bench->watch, error) ||
             !check(bench,
                    driver->copy_within(bench->memory + half, bench->memory, half, bench->stream),
                    error) ||
-            !elapsed(bench, &seconds, error))
+            !stopwatch_stop(&bench->watch, &seconds, error))
             return false;
         if (seconds > 0 && seconds < best) best = seconds;
     }
@@ -147,9 +135,9 @@ static bool measure_product(Bench *bench, Dtype storage, int64_t size, double *r
                                .align_out = 256}};
     bool done = product_open(gpu, &product, error);
     for (int round = 0; done && round < 3; round++) {
-        done = check(bench, gpu->driver.event_record(bench->began, bench->stream), error) &&
+        done = stopwatch_start(&bench->watch, error) &&
                product_run(gpu, &product, NULL, &operands, bench->stream, error) &&
-               elapsed(bench, &seconds, error);
+               stopwatch_stop(&bench->watch, &seconds, error);
         double flops = 2 * (double)size * (double)size * (double)size;
         if (done && seconds > 0 && flops / seconds > *rate) *rate = flops / seconds;
     }

@@ -5,6 +5,7 @@
 #include "cuda/gpu.h"
 #include "cuda/matmul.h"
 #include "cuda/staging.h"
+#include "cuda/stopwatch.h"
 #include "step/backend.h"
 
 struct Executor {
@@ -21,7 +22,7 @@ struct Executor {
     Error failure;                /* of an upload; reported by the next run or download */
     bool failed;
     double *profile; /* seconds by operation, or NULL */
-    CUevent began, ended;
+    Stopwatch watch; /* of the step, for the profile */
 };
 
 /* One operation with its operands resolved, ready to be queued. */

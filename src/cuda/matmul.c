@@ -7,8 +7,7 @@
 
 /* The largest power of two up to 256 that divides the operand's place in the arena. */
 static int alignment_of(const Program *program, Operand operand) {
-    const Buffer *buffer = &program->buffers[operand.buffer];
-    int64_t place = buffer->offset + operand.offset * dtype_size(buffer->dtype);
+    int64_t place = program_place(program, operand);
     int alignment = 256;
     while (place % alignment) alignment /= 2;
     return alignment;
@@ -52,13 +51,13 @@ static int add_product(Matmuls *matmuls, const Program *program, const Operation
 }
 
 bool matmuls_open(Matmuls *matmuls, const Gpu *gpu, const Program *program, CUstream stream,
-                  PlaceOperand place, void *context, Error *error) {
+                  CUdeviceptr arena, Error *error) {
     *matmuls = (Matmuls){.gpu = gpu};
     size_t operations = (size_t)program->operation_count;
     matmuls->products = allocate(operations, sizeof *matmuls->products, error);
     matmuls->of_operation = allocate(operations, sizeof *matmuls->of_operation, error);
-    Choice choice = {.matmuls = matmuls, .stream = stream, .place = place, .context = context};
-    bool done = matmuls->products && matmuls->of_operation && choice_begin(&choice, error);
+    Choice choice = {.matmuls = matmuls, .program = program, .arena = arena};
+    bool done = matmuls->products && matmuls->of_operation && choice_begin(&choice, stream, error);
     for (size_t o = 0; done && o < operations; o++) {
         const Operation *operation = &program->operations[o];
         matmuls->of_operation[o] = -1;

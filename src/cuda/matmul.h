@@ -12,14 +12,11 @@ typedef struct Matmuls {
     int *of_operation; /* [operation_count] index of its product; -1: it is no matmul */
 } Matmuls;
 
-/* Where an operand lies in device memory. */
-typedef CUdeviceptr (*PlaceOperand)(void *context, Operand operand);
-
 /* Finds the products of a program and an algorithm for each: from the cache of earlier runs, else by
  * timing candidates on the operands' own memory, which it overwrites. Every algorithm has then run once,
  * so that none can fail inside a captured graph. */
 bool matmuls_open(Matmuls *matmuls, const Gpu *gpu, const Program *program, CUstream stream,
-                  PlaceOperand place, void *context, Error *error);
+                  CUdeviceptr arena, Error *error);
 void matmuls_close(Matmuls *matmuls);
 
 /* Queues operation number `index` of the program. */

@@ -13,7 +13,7 @@ static const double seconds_for_timing = 3; /* of all products; then the heurist
 static const uint32_t reductions =
     CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE | CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE;
 
-bool choice_begin(Choice *choice, Error *error) {
+bool choice_begin(Choice *choice, CUstream stream, Error *error) {
     const Gpu *gpu = choice->matmuls->gpu;
     const CublasLt *lt = &gpu->cublaslt;
     const uint64_t workspace = CUDA_MATMUL_WORKSPACE;
@@ -25,17 +25,13 @@ bool choice_begin(Choice *choice, Error *error) {
         lt->preference_set(choice->preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
                            &reductions, sizeof reductions) != CUBLAS_STATUS_SUCCESS)
         return fail(error, "cuBLASLt takes no preferences: is it older than version 12?");
-    return cuda_check(&gpu->driver, gpu->driver.event_create(&choice->began, CU_EVENT_DEFAULT),
-                      error, "no event on %s", gpu->name) &&
-           cuda_check(&gpu->driver, gpu->driver.event_create(&choice->ended, CU_EVENT_DEFAULT),
-                      error, "no event on %s", gpu->name);
+    return stopwatch_open(&choice->watch, gpu, stream, error);
 }
 
 void choice_end(Choice *choice, bool done) {
     const Gpu *gpu = choice->matmuls->gpu;
     if (choice->preference) gpu->cublaslt.preference_destroy(choice->preference);
-    if (choice->began) gpu->driver.event_destroy(choice->began);
-    if (choice->ended) gpu->driver.event_destroy(choice->ended);
+    stopwatch_close(&choice->watch);
     if (done && choice->timed)
         log_line("matmuls: timed %d algorithms for %zu products in %.1f s", choice->timed,
                  choice->matmuls->count, seconds_now() - choice->started);
@@ -45,21 +41,10 @@ void choice_end(Choice *choice, bool done) {
 /* One run on the operation's own memory. false: the algorithm failed, and why. */
 static bool time_run(Choice *choice, const Product *product, const cublasLtMatmulAlgo_t *algorithm,
                      const ProductOperands *operands, double *seconds, Error *error) {
-    const CudaDriver *driver = &choice->matmuls->gpu->driver;
-    const char *name = choice->matmuls->gpu->name;
-    float milliseconds = 0;
-    if (!cuda_check(driver, driver->event_record(choice->began, choice->stream), error, "%s",
-                    name) ||
-        !product_run(choice->matmuls->gpu, product, algorithm, operands, choice->stream, error) ||
-        !cuda_check(driver, driver->event_record(choice->ended, choice->stream), error, "%s",
-                    name) ||
-        !cuda_check(driver, driver->event_wait(choice->ended), error, "a matmul failed on %s",
-                    name) ||
-        !cuda_check(driver, driver->event_elapsed(&milliseconds, choice->began, choice->ended),
-                    error, "%s", name))
-        return false;
-    *seconds = 1e-3 * (double)milliseconds;
-    return true;
+    Stopwatch *watch = &choice->watch;
+    return stopwatch_start(watch, error) &&
+           product_run(watch->gpu, product, algorithm, operands, watch->stream, error) &&
+           stopwatch_stop(watch, seconds, error);
 }
 
 /* Keeps in product->algorithms what cuBLASLt proposes and has not failed before. */
@@ -148,14 +133,19 @@ static bool use_known(Choice *choice, Product *product, const char *text,
     return true;
 }
 
+static CUdeviceptr place(const Choice *choice, Operand operand) {
+    if (operand.buffer < 0) return 0;
+    return choice->arena + (CUdeviceptr)program_place(choice->program, operand);
+}
+
 bool choice_make(Choice *choice, Product *product, const Operation *operation, Error *error) {
     char text[PRODUCT_TEXT];
     product_text(&product->key, text);
-    ProductOperands operands = {.out = choice->place(choice->context, operation->outputs[0]),
-                                .a = choice->place(choice->context, operation->inputs[0]),
-                                .b = choice->place(choice->context, operation->inputs[1]),
-                                .addend = choice->place(choice->context, operation->inputs[2]),
-                                .workspace = choice->place(choice->context, operation->workspace)};
+    ProductOperands operands = {.out = place(choice, operation->outputs[0]),
+                                .a = place(choice, operation->inputs[0]),
+                                .b = place(choice, operation->inputs[1]),
+                                .addend = place(choice, operation->inputs[2]),
+                                .workspace = place(choice, operation->workspace)};
     return list_candidates(choice, product, text, error) &&
            (use_known(choice, product, text, &operands) ||
             choose(choice, product, text, &operands, error));

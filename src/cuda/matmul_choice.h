@@ -5,20 +5,20 @@
 
 #include "cuda/matmul.h"
 #include "cuda/matmul_cache.h"
+#include "cuda/stopwatch.h"
 
 typedef struct Choice {
     const Matmuls *matmuls;
-    CUstream stream;
-    PlaceOperand place;
-    void *context;
+    const Program *program;
+    CUdeviceptr arena; /* where its operands are */
     cublasLtMatmulPreference_t preference;
-    CUevent began, ended;
+    Stopwatch watch;
     MatmulCache cache;
     double started;
     int timed; /* algorithms */
 } Choice;
 
-bool choice_begin(Choice *choice, Error *error);
+bool choice_begin(Choice *choice, CUstream stream, Error *error);
 
 /* Fills in the product's algorithm, which has then run once on this operation's memory. */
 bool choice_make(Choice *choice, Product *product, const Operation *operation, Error *error);

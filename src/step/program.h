@@ -147,6 +147,12 @@ static inline int64_t buffer_bytes(const Buffer *buffer) {
     return buffer->elements * dtype_size(buffer->dtype);
 }
 
+/* Where an operand lies once the program is laid out: bytes from the start of its space's arena. */
+static inline int64_t program_place(const Program *program, Operand operand) {
+    const Buffer *buffer = &program->buffers[operand.buffer];
+    return buffer->offset + operand.offset * dtype_size(buffer->dtype);
+}
+
 /* Whether a buffer lives as long as the program rather than from first to last use. */
 static inline bool buffer_is_persistent(const Buffer *buffer) {
     return buffer->kind < BUFFER_CACHE;
