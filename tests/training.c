@@ -34,7 +34,7 @@ void training_open(Training *training, const ModelConfig *config,
     program_make_weight_buffers(program, true);
     model_make_inputs(program, config, settings->micro_batch, config->sequence_length);
     model->write_training(program, config, &sizes);
-    adamw_write_update(program, &settings->adamw);
+    optimizer_write_update(program, &settings->optimizer);
     assert_done(program_finish(program, &error), error);
     assert_done(recompute_apply(program, settings->recompute, &error), error);
     assert_done(offload_apply(program, settings->offload, &error), error);

@@ -24,7 +24,7 @@ typedef struct TrainingSettings {
     bool document_mask;
     RecomputeLevel recompute;
     Offload offload;
-    AdamwSettings adamw;
+    OptimizerSettings optimizer;
 } TrainingSettings;
 
 /* How many steps a test that wants `steps` is to make: at most HEARTH_TEST_STEPS, for where a GPU is

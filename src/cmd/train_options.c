@@ -253,11 +253,12 @@ static bool resolve_horizon(TrainOptions *options, TrainSettings *settings, Erro
 /* ---- The rest ---- */
 
 static void resolve_optimizer(const TrainOptions *options, TrainSettings *settings) {
-    settings->adamw = (AdamwSettings){.beta1 = (float)options->beta1,
-                                      .beta2 = (float)options->beta2,
-                                      .epsilon = (float)options->epsilon,
-                                      .weight_decay = (float)options->weight_decay,
-                                      .clip_norm = (float)options->clip};
+    settings->optimizer =
+        optimizer_adamw(&(AdamwSettings){.beta1 = (float)options->beta1,
+                                         .beta2 = (float)options->beta2,
+                                         .epsilon = (float)options->epsilon,
+                                         .weight_decay = (float)options->weight_decay,
+                                         .clip_norm = (float)options->clip});
     int64_t warmup = options->warmup;
     if (warmup < 0) warmup = settings->steps / 20 < 500 ? settings->steps / 20 : 500;
     settings->schedule =

@@ -48,7 +48,7 @@ static void matmul(Call *call) {
 
 static void rope(Call *call) {
     const Operation *operation = call->operation;
-    call->kernels->rope(call->out[0], call->in[0], call->in[1], operation->rope.N,
+    call->kernels->rope(call->out[0], call->in[0], call->in[1], call->in[2], operation->rope.N,
                         operation->rope.T, operation->rope.heads, operation->rope.rotated,
                         operation->rope.D, call->scalars->position,
                         operation->kind == OP_ROPE_BACKWARD);
@@ -66,7 +66,7 @@ static void attention_backward(Call *call) {
 }
 
 static void attention_decode(Call *call) {
-    call->kernels->attention_decode(call->out[0], call->in[0], call->out[1], call->out[2],
+    call->kernels->attention_decode(call->out[0], call->in[0], call->in[1], call->out[1], call->out[2],
                                     call->scalars->position, call->operation->attention);
 }
 
@@ -81,10 +81,8 @@ static void swiglu_backward(Call *call) {
 }
 
 static void cross_entropy(Call *call) {
-    call->kernels->cross_entropy(call->out[0], call->out[1], call->in[0],
-                                 call->operation->cross_entropy.N, call->operation->cross_entropy.V,
-                                 call->operation->cross_entropy.scale,
-                                 call->operation->cross_entropy.gradient);
+    call->kernels->cross_entropy(call->out[0], call->out[1], call->out[2], call->in[0],
+                                 call->operation->cross_entropy);
 }
 
 /* One by one in double: the order is part of what a run logs. */
@@ -119,7 +117,7 @@ static void adamw(Call *call) {
                                 .gradient = call->out[6],
                                 .n = shape->n,
                                 .format = shape->format,
-                                .learning_rate = call->scalars->learning_rate,
+                                .learning_rate = call->scalars->learning_rate * shape->rate,
                                 .beta1 = shape->beta1,
                                 .beta2 = shape->beta2,
                                 .epsilon = shape->epsilon,

@@ -166,6 +166,8 @@ _Static_assert(sizeof(CudaScalars) <= STAGING_ALIGNMENT, "beside.h leaves them t
 static bool set_scalars(Executor *executor, const StepScalars *scalars, Error *error) {
     CudaScalars value = {.learning_rate = scalars->learning_rate,
                          .gradient_scale = scalars->gradient_scale,
+                         .momentum = scalars->momentum,
+                         .weight_decay = scalars->weight_decay,
                          .step = scalars->step,
                          .seed = scalars->seed,
                          .position = scalars->position};

@@ -7,7 +7,7 @@
 
 /* StepScalars (step/operation.h) with a fixed layout. */
 typedef struct CudaScalars {
-    float learning_rate, gradient_scale;
+    float learning_rate, gradient_scale, momentum, weight_decay;
     int64_t step;
     uint64_t seed;
     int64_t position;

@@ -11,7 +11,7 @@
 enum { WINDOW_PATTERN_MAX = 64 };
 
 typedef struct ModelConfig {
-    char architecture[16];   /* "llama" */
+    char architecture[16];   /* "llama", "nanochat" */
     int64_t layers;          /* L */
     int64_t dim;             /* C */
     int64_t heads, kv_heads; /* H, KV */
@@ -24,7 +24,8 @@ typedef struct ModelConfig {
     double norm_eps;
     double init_std;                         /* of every normal initialisation */
     char window_pattern[WINDOW_PATTERN_MAX]; /* S or L for each layer, repeated; "L": no windows */
-    int64_t window;         /* keys behind the query that an S layer sees; 0 = T/4 */
+    int64_t window;         /* keys behind the query that an S layer sees; 0 = T/4 (nanochat: its rule) */
+    int64_t long_window;    /* those that an L layer sees; 0 = all */
     int64_t bos_id, eos_id; /* -1 = none */
 } ModelConfig;
 

@@ -152,8 +152,8 @@ void emit_cross_entropy(Program *program, Operand losses, Operand logits, Operan
     operation->outputs[0] = losses;
     operation->outputs[1] = logits;
     operation->inputs[0] = targets;
-    operation->cross_entropy.N = count, operation->cross_entropy.V = vocab;
-    operation->cross_entropy.scale = scale, operation->cross_entropy.gradient = scale > 0;
+    operation->cross_entropy = (CrossEntropyShape){
+        .N = count, .V = vocab, .stride = vocab, .scale = scale, .gradient = scale > 0};
 }
 
 void emit_loss_sum(Program *program, int64_t N) {

@@ -29,39 +29,39 @@ static void declare_layer(Program *program, const ModelConfig *config, int layer
     float std = (float)config->init_std;
     /* The two projections back into the residual stream start smaller, as 2L of them add up there. */
     float residual_std = std / sqrtf(2.0f * (float)config->layers);
-    program_weight(program, layer, 1, C, false, "layers.%d.norm1", layer);
-    program_parameter(program, 1, INIT_ONES, 0, "model.layers.%d.input_layernorm.weight", layer);
-    program_weight(program, layer, queries + 2 * keys, C, true, "layers.%d.qkv", layer);
-    program_parameter(program, queries, INIT_NORMAL, std, "model.layers.%d.self_attn.q_proj.weight",
+    program_weight(program, layer, 1, C, WEIGHT_VECTOR, "layers.%d.norm1", layer);
+    program_parameter(program, 1, INIT_CONSTANT, 1, 0, "model.layers.%d.input_layernorm.weight", layer);
+    program_weight(program, layer, queries + 2 * keys, C, WEIGHT_MATRIX, "layers.%d.qkv", layer);
+    program_parameter(program, queries, INIT_NORMAL, std, 0, "model.layers.%d.self_attn.q_proj.weight",
                       layer);
-    program_parameter(program, keys, INIT_NORMAL, std, "model.layers.%d.self_attn.k_proj.weight",
+    program_parameter(program, keys, INIT_NORMAL, std, 0, "model.layers.%d.self_attn.k_proj.weight",
                       layer);
-    program_parameter(program, keys, INIT_NORMAL, std, "model.layers.%d.self_attn.v_proj.weight",
+    program_parameter(program, keys, INIT_NORMAL, std, 0, "model.layers.%d.self_attn.v_proj.weight",
                       layer);
-    program_weight(program, layer, C, queries, true, "layers.%d.output", layer);
-    program_parameter(program, C, INIT_NORMAL, residual_std,
+    program_weight(program, layer, C, queries, WEIGHT_MATRIX, "layers.%d.output", layer);
+    program_parameter(program, C, INIT_NORMAL, residual_std, 0,
                       "model.layers.%d.self_attn.o_proj.weight", layer);
-    program_weight(program, layer, 1, C, false, "layers.%d.norm2", layer);
-    program_parameter(program, 1, INIT_ONES, 0, "model.layers.%d.post_attention_layernorm.weight",
+    program_weight(program, layer, 1, C, WEIGHT_VECTOR, "layers.%d.norm2", layer);
+    program_parameter(program, 1, INIT_CONSTANT, 1, 0, "model.layers.%d.post_attention_layernorm.weight",
                       layer);
-    program_weight(program, layer, 2 * F, C, true, "layers.%d.gate_up", layer);
-    program_parameter(program, F, INIT_NORMAL, std, "model.layers.%d.mlp.gate_proj.weight", layer);
-    program_parameter(program, F, INIT_NORMAL, std, "model.layers.%d.mlp.up_proj.weight", layer);
-    program_weight(program, layer, C, F, true, "layers.%d.down", layer);
-    program_parameter(program, C, INIT_NORMAL, residual_std, "model.layers.%d.mlp.down_proj.weight",
+    program_weight(program, layer, 2 * F, C, WEIGHT_MATRIX, "layers.%d.gate_up", layer);
+    program_parameter(program, F, INIT_NORMAL, std, 0, "model.layers.%d.mlp.gate_proj.weight", layer);
+    program_parameter(program, F, INIT_NORMAL, std, 0, "model.layers.%d.mlp.up_proj.weight", layer);
+    program_weight(program, layer, C, F, WEIGHT_MATRIX, "layers.%d.down", layer);
+    program_parameter(program, C, INIT_NORMAL, residual_std, 0, "model.layers.%d.mlp.down_proj.weight",
                       layer);
 }
 
 static void declare(Program *program, const ModelConfig *config) {
     float std = (float)config->init_std;
-    program_weight(program, -1, config->vocab, config->dim, true, "embedding");
-    program_parameter(program, config->vocab, INIT_NORMAL, std, "model.embed_tokens.weight");
+    program_weight(program, -1, config->vocab, config->dim, WEIGHT_EMBEDDING, "embedding");
+    program_parameter(program, config->vocab, INIT_NORMAL, std, 0, "model.embed_tokens.weight");
     for (int layer = 0; layer < config->layers; layer++) declare_layer(program, config, layer);
-    program_weight(program, -1, 1, config->dim, false, "norm");
-    program_parameter(program, 1, INIT_ONES, 0, "model.norm.weight");
+    program_weight(program, -1, 1, config->dim, WEIGHT_VECTOR, "norm");
+    program_parameter(program, 1, INIT_CONSTANT, 1, 0, "model.norm.weight");
     if (config->tied) return;
-    program_weight(program, -1, config->vocab, config->dim, true, "head");
-    program_parameter(program, config->vocab, INIT_NORMAL, std, "lm_head.weight");
+    program_weight(program, -1, config->vocab, config->dim, WEIGHT_HEAD, "head");
+    program_parameter(program, config->vocab, INIT_NORMAL, std, 0, "lm_head.weight");
 }
 
 /* What one layer leaves for its backward. */

@@ -39,27 +39,42 @@ void model_rope_table(float *cos_sin, int64_t positions, int64_t D, double theta
         }
 }
 
+/* Element i of a vector that runs in a straight line. */
+static float on_line(const Parameter *what, int64_t columns, int64_t i) {
+    double share = columns > 1 ? (double)i / (double)(columns - 1) : 0;
+    return (float)((double)what->init_a + ((double)what->init_b - (double)what->init_a) * share);
+}
+
+static void initialise_part(const Parameter *what, int64_t columns, uint64_t seed, uint64_t stream,
+                            int64_t first, int64_t count, float *values) {
+    if (what->initialisation == INIT_NORMAL)
+        random_normals(seed, stream, (uint64_t)first, (size_t)count, values);
+    for (int64_t i = 0; i < count; i++) switch (what->initialisation) {
+        case INIT_NORMAL:
+            values[i] *= what->init_a;
+            break;
+        case INIT_UNIFORM:
+            values[i] = what->init_a + (what->init_b - what->init_a) *
+                                           random_uniform(seed, stream, (uint64_t)(first + i));
+            break;
+        case INIT_CONSTANT:
+            values[i] = what->init_a;
+            break;
+        case INIT_LINE:
+            values[i] = on_line(what, columns, first + i);
+            break;
+        }
+}
+
 void model_initialise(const Program *program, int parameter, uint64_t seed, int64_t first,
                       int64_t count, float *values) {
     const Parameter *what = &program->parameters[parameter];
+    int64_t columns = program->weights[what->weight].columns;
     uint64_t stream = random_stream(RANDOM_INIT, (uint32_t)parameter);
     enum { PART = 1 << 12 };
 #pragma omp parallel for schedule(static)
     for (int64_t part = 0; part < count; part += PART) {
-        int64_t end = count - part < PART ? count : part + PART;
-        if (what->initialisation == INIT_NORMAL)
-            random_normals(seed, stream, (uint64_t)(first + part), (size_t)(end - part),
-                           values + part);
-        for (int64_t i = part; i < end; i++) switch (what->initialisation) {
-            case INIT_NORMAL:
-                values[i] *= what->init_std;
-                break;
-            case INIT_ONES:
-                values[i] = 1;
-                break;
-            case INIT_ZEROS:
-                values[i] = 0;
-                break;
-            }
+        int64_t size = count - part < PART ? count - part : PART;
+        initialise_part(what, columns, seed, stream, first + part, size, values + part);
     }
 }

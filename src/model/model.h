@@ -13,13 +13,15 @@ typedef struct ModelSettings {
     bool document_mask; /* attention stays inside documents */
     int64_t context;    /* generation: tokens that the caches hold */
     int64_t prefill;    /* generation: prompt tokens taken at a time */
+    int64_t score;      /* generation: tokens of the score section; 0 = it has none */
 } ModelSettings;
 
 typedef struct Model {
     const char *architecture;
     /* Adds the weights, and the parameters by their Hugging Face names. */
     void (*declare)(Program *program, const ModelConfig *config);
-    /* Each adds one section (generation two), after declare() and program_make_weight_buffers(). */
+    /* Each adds one section (generation two or three), after declare() and
+     * program_make_weight_buffers(). */
     void (*write_training)(Program *program, const ModelConfig *config,
                            const ModelSettings *settings);
     void (*write_evaluation)(Program *program, const ModelConfig *config,

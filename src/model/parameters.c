@@ -31,6 +31,9 @@ static void set_block(const Backend *backend, Executor *executor, const Program 
     int64_t offset = parameter_offset(program, parameter) + first;
     if (program->master >= 0)
         backend->upload(executor, program->master, offset * 4, scratch->values, count * 4);
+    if (program->precise_offset && offset >= program->precise_offset)
+        backend->upload(executor, program->precise, (offset - program->precise_offset) * 4,
+                        scratch->values, count * 4);
     if (program->working == program->master) return;
     if (program->storage == DTYPE_F32) {
         backend->upload(executor, program->working, offset * 4, scratch->values, count * 4);
@@ -115,7 +118,7 @@ static void release(const Safetensors *file) {
 static bool check_shape(const Program *program, const Parameter *parameter, const Tensor *tensor,
                         const char *path, Error *error) {
     int64_t columns = columns_of(program, parameter);
-    bool vector = !program->weights[parameter->weight].is_matrix;
+    bool vector = !role_is_matrix(program->weights[parameter->weight].role);
     bool same = vector ? tensor->rank == 1 && tensor->shape[0] == columns
                        : tensor->rank == 2 && tensor->shape[0] == parameter->rows &&
                              tensor->shape[1] == columns;
@@ -239,7 +242,7 @@ bool parameters_tensors(ProgramTensors *tensors, const Backend *backend, Executo
         const Parameter *parameter = &program->parameters[i];
         int64_t columns = columns_of(program, parameter);
         Tensor shape = {.rank = 1, .shape = {columns}};
-        if (program->weights[parameter->weight].is_matrix)
+        if (role_is_matrix(program->weights[parameter->weight].role))
             shape = (Tensor){.rank = 2, .shape = {parameter->rows, columns}};
         done = add_tensor(tensors, place, &program->buffers[place.buffer],
                           parameter_offset(program, parameter), shape, parameter->name, error);

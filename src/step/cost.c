@@ -53,10 +53,27 @@ static double elementwise_flops(OperationKind kind) {
         return 12;
     case OP_SWIGLU_BACKWARD:
         return 18;
+    case OP_RELU2_FORWARD:
+        return 2;
+    case OP_RELU2_BACKWARD:
+        return 3;
+    case OP_QKV_FORWARD:
+    case OP_SMEAR_FORWARD:
+    case OP_BLEND_FORWARD:
+        return 5;
+    case OP_QKV_BACKWARD:
+    case OP_SMEAR_BACKWARD:
+    case OP_BLEND_BACKWARD:
+        return 10;
     case OP_CROSS_ENTROPY:
         return 25;
+    case OP_SOFT_CAP:
     case OP_ADAMW:
+    case OP_MUON_END:
         return 15;
+    case OP_MUON_BEGIN:
+    case OP_MUON_POLYNOMIAL:
+        return 8;
     case OP_GRADIENT_NORM:
         return 2;
     default:
@@ -75,13 +92,33 @@ static double operation_elements(const Operation *operation) {
     case OP_ROPE_FORWARD:
     case OP_ROPE_BACKWARD:
         return (double)(operation->rope.N * operation->rope.heads) * (double)operation->rope.D;
+    case OP_QKV_FORWARD:
+    case OP_QKV_BACKWARD:
+        return (double)(operation->qkv.N * operation->qkv.D) *
+               (double)(operation->qkv.H + 2 * operation->qkv.KV);
+    case OP_GATE_FORWARD:
+    case OP_GATE_BACKWARD: /* the channels are all that is read of a row */
+        return (double)(operation->gate.N * operation->gate.gates * operation->gate.channels);
+    case OP_SMEAR_FORWARD:
+    case OP_SMEAR_BACKWARD:
+        return (double)operation->smear.N * (double)operation->smear.C;
+    case OP_BLEND_FORWARD:
+    case OP_BLEND_BACKWARD:
+        return (double)operation->blend.n;
+    case OP_SOFT_CAP:
+        return (double)operation->soft_cap.n;
     case OP_SWIGLU_FORWARD:
     case OP_SWIGLU_BACKWARD:
         return 2 * (double)operation->swiglu.N * (double)operation->swiglu.F;
     case OP_CROSS_ENTROPY:
-        return (double)operation->cross_entropy.N * (double)operation->cross_entropy.V;
+        return (double)operation->cross_entropy.N * (double)operation->cross_entropy.stride;
     case OP_ADAMW:
         return (double)operation->adamw.n;
+    case OP_MUON_BEGIN:
+    case OP_MUON_END:
+        return (double)operation->muon.rows * (double)operation->muon.columns;
+    case OP_MUON_POLYNOMIAL:
+        return (double)operation->polynomial.m * (double)operation->polynomial.m;
     case OP_COPY_START:
         return (double)operation->copy.n;
     case OP_COPY_WAIT:

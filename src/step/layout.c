@@ -41,12 +41,12 @@ static void find_lifetimes(Program *program) {
         touch(program, operation->workspace, o);
     }
     Section prefill = program->sections[SECTION_PREFILL],
-            decode = program->sections[SECTION_DECODE];
+            decode = program->sections[SECTION_DECODE], score = program->sections[SECTION_SCORE];
     for (int b = 0; b < program->buffer_count; b++) {
         Buffer *buffer = &program->buffers[b];
         if (buffer->kind != BUFFER_CACHE) continue;
         buffer->first_use = prefill.count ? prefill.first : decode.first;
-        buffer->last_use = decode.first + decode.count - 1;
+        buffer->last_use = decode.first + decode.count + score.count - 1;
     }
 }
 

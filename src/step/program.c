@@ -16,15 +16,29 @@ const char *operation_name(OperationKind kind) {
         [OP_MATMUL] = "matmul",
         [OP_ROPE_FORWARD] = "rope forward",
         [OP_ROPE_BACKWARD] = "rope backward",
+        [OP_QKV_FORWARD] = "qkv forward",
+        [OP_QKV_BACKWARD] = "qkv backward",
         [OP_ATTENTION_FORWARD] = "attention forward",
         [OP_ATTENTION_BACKWARD] = "attention backward",
         [OP_ATTENTION_DECODE] = "attention decode",
         [OP_SWIGLU_FORWARD] = "swiglu forward",
         [OP_SWIGLU_BACKWARD] = "swiglu backward",
+        [OP_RELU2_FORWARD] = "relu2 forward",
+        [OP_RELU2_BACKWARD] = "relu2 backward",
+        [OP_GATE_FORWARD] = "gate forward",
+        [OP_GATE_BACKWARD] = "gate backward",
+        [OP_SMEAR_FORWARD] = "smear forward",
+        [OP_SMEAR_BACKWARD] = "smear backward",
+        [OP_BLEND_FORWARD] = "blend forward",
+        [OP_BLEND_BACKWARD] = "blend backward",
         [OP_CROSS_ENTROPY] = "cross-entropy",
+        [OP_SOFT_CAP] = "soft cap",
         [OP_LOSS_SUM] = "loss sum",
         [OP_GRADIENT_NORM] = "gradient norm",
         [OP_ADAMW] = "adamw",
+        [OP_MUON_BEGIN] = "muon begin",
+        [OP_MUON_POLYNOMIAL] = "muon polynomial",
+        [OP_MUON_END] = "muon end",
         [OP_COPY_START] = "copy",
         [OP_COPY_WAIT] = "wait for a copy",
     };
@@ -51,10 +65,15 @@ const char *buffer_kind_name(BufferKind kind) {
 void program_init(Program *program, Dtype storage) {
     *program = (Program){.storage = storage};
     int *const absent[] = {
-        &program->master,  &program->working,       &program->gradient,   &program->moment1,
-        &program->moment2, &program->absmax1,       &program->absmax2,    &program->tokens,
-        &program->targets, &program->losses,        &program->loss_sum,   &program->document_start,
-        &program->cos_sin, &program->gradient_norm, &program->new_tokens, &program->logits};
+        &program->master,       &program->working,         &program->gradient,
+        &program->precise,      &program->moment1,         &program->moment2,
+        &program->absmax1,      &program->absmax2,         &program->momentum,
+        &program->variance,     &program->tokens,          &program->targets,
+        &program->losses,       &program->loss_sum,        &program->document_start,
+        &program->cos_sin,      &program->gradient_norm,   &program->new_tokens,
+        &program->logits,       &program->previous_tokens, &program->score_input,
+        &program->score_start,  &program->score_targets,   &program->score_losses,
+        &program->score_best};
     for (size_t i = 0; i < sizeof absent / sizeof *absent; i++) *absent[i] = -1;
 }
 
@@ -111,7 +130,7 @@ Operation *program_add(Program *program, OperationKind kind, int layer) {
     return operation;
 }
 
-int program_weight(Program *program, int layer, int64_t rows, int64_t columns, bool is_matrix,
+int program_weight(Program *program, int layer, int64_t rows, int64_t columns, WeightRole role,
                    const char *format, ...) {
     int64_t offset = program_weight_elements(program);
     int index = next_index(program, &program->weights, &program->weight_capacity,
@@ -119,7 +138,7 @@ int program_weight(Program *program, int layer, int64_t rows, int64_t columns, b
     if (index < 0) return -1;
     Weight *weight = &program->weights[index];
     *weight = (Weight){
-        .layer = layer, .rows = rows, .columns = columns, .offset = offset, .is_matrix = is_matrix};
+        .layer = layer, .rows = rows, .columns = columns, .offset = offset, .role = role};
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(weight->name, sizeof weight->name, format, arguments);
@@ -127,8 +146,8 @@ int program_weight(Program *program, int layer, int64_t rows, int64_t columns, b
     return index;
 }
 
-void program_parameter(Program *program, int64_t rows, Initialisation initialisation,
-                       float init_std, const char *format, ...) {
+void program_parameter(Program *program, int64_t rows, Initialisation initialisation, float init_a,
+                       float init_b, const char *format, ...) {
     int index = next_index(program, &program->parameters, &program->parameter_capacity,
                            &program->parameter_count, sizeof *program->parameters);
     if (index < 0) return;
@@ -141,7 +160,8 @@ void program_parameter(Program *program, int64_t rows, Initialisation initialisa
                              .first_row = first_row,
                              .rows = rows,
                              .initialisation = initialisation,
-                             .init_std = init_std};
+                             .init_a = init_a,
+                             .init_b = init_b};
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(parameter->name, sizeof parameter->name, format, arguments);
@@ -155,8 +175,15 @@ int64_t program_weight_elements(const Program *program) {
     return (end + STATE_BLOCK - 1) / STATE_BLOCK * STATE_BLOCK;
 }
 
+/* Where the precise weights begin: at the end when there are none. */
+static int64_t first_precise(const Program *program) {
+    for (int i = 0; i < program->weight_count; i++)
+        if (role_is_precise(program->weights[i].role)) return program->weights[i].offset;
+    return program_weight_elements(program);
+}
+
 void program_make_weight_buffers(Program *program, bool training) {
-    int64_t elements = program_weight_elements(program);
+    int64_t elements = program_weight_elements(program), precise = first_precise(program);
     bool separate = program->storage != DTYPE_F32;
     if (training)
         program->master = program_buffer(program, BUFFER_MASTER, DTYPE_F32, elements, "masters");
@@ -167,6 +194,11 @@ void program_make_weight_buffers(Program *program, bool training) {
     if (training)
         program->gradient =
             program_buffer(program, BUFFER_GRADIENT, DTYPE_F32, elements, "gradients");
+    program->precise = training ? program->master : program->working;
+    if (training || !separate || precise == elements) return;
+    program->precise_offset = precise;
+    program->precise = program_buffer(program, BUFFER_WORKING, DTYPE_F32, elements - precise,
+                                      "precise weights");
 }
 
 Operand program_working(const Program *program, int weight) {
@@ -175,4 +207,9 @@ Operand program_working(const Program *program, int weight) {
 
 Operand program_gradient(const Program *program, int weight) {
     return (Operand){program->gradient, weight < 0 ? 0 : program->weights[weight].offset};
+}
+
+Operand program_precise(const Program *program, int weight) {
+    if (weight < 0) return operand_none;
+    return (Operand){program->precise, program->weights[weight].offset - program->precise_offset};
 }

@@ -47,6 +47,7 @@ typedef enum SectionKind {
     SECTION_EVALUATE,    /* forward of one micro-batch: losses */
     SECTION_PREFILL,     /* prefill_tokens tokens into the caches */
     SECTION_DECODE,      /* one token into the caches, logits of the next */
+    SECTION_SCORE,       /* score_tokens tokens behind the caches, in branches: losses */
     SECTIONS
 } SectionKind;
 
@@ -55,7 +56,37 @@ typedef struct Section {
 } Section;
 
 /* How a parameter starts. */
-typedef enum Initialisation { INIT_NORMAL, INIT_ONES, INIT_ZEROS } Initialisation;
+typedef enum Initialisation {
+    INIT_NORMAL,   /* of deviation init_a */
+    INIT_UNIFORM,  /* from init_a to init_b */
+    INIT_CONSTANT, /* init_a */
+    INIT_LINE,     /* a vector from init_a at its first element to init_b at its last */
+} Initialisation;
+
+/* What a weight is to the optimizer, which may treat each kind in its own way. */
+typedef enum WeightRole {
+    WEIGHT_MATRIX, /* of a layer */
+    WEIGHT_VECTOR, /* of a norm */
+    WEIGHT_EMBEDDING,
+    WEIGHT_HEAD,
+    WEIGHT_VALUE_EMBEDDING,
+    WEIGHT_SMEAR_GATE,
+    WEIGHT_RESIDUAL_SCALE, /* this and those below are precise */
+    WEIGHT_INPUT_SCALE,
+    WEIGHT_SCALAR,
+    WEIGHT_ROLES
+} WeightRole;
+
+/* Whether operations read it in fp32 whatever the storage type: by program_precise(). Such weights are
+ * declared last. */
+static inline bool role_is_precise(WeightRole role) {
+    return role >= WEIGHT_RESIDUAL_SCALE;
+}
+
+/* Of rank 2 where it is stored as a tensor, else of rank 1. */
+static inline bool role_is_matrix(WeightRole role) {
+    return role != WEIGHT_VECTOR && !role_is_precise(role);
+}
 
 /* A matrix or vector as stored: the unit of the optimizer. Several parameters may be stacked in it (q, k
  * and v), so that one matmul computes them all. */
@@ -64,7 +95,8 @@ typedef struct Weight {
     int layer;
     int64_t rows, columns; /* a vector has rows = 1 */
     int64_t offset;        /* elements from the start of the master, working and gradient buffers */
-    bool is_matrix;        /* weight decay applies */
+    WeightRole role;
+    int64_t state_offset; /* elements from the start of its optimizer's state buffers */
 } Weight;
 
 /* A parameter by its Hugging Face name: rows of a weight. */
@@ -73,7 +105,7 @@ typedef struct Parameter {
     int weight;
     int64_t first_row, rows;
     Initialisation initialisation;
-    float init_std;
+    float init_a, init_b;
 } Parameter;
 
 typedef struct Program {
@@ -92,11 +124,18 @@ typedef struct Program {
     Dtype storage;                   /* of activations and working weights */
     int64_t B, T;                    /* shape of a micro-batch */
     int64_t prefill_tokens, context; /* of generation: tokens of a prefill, rows of the caches */
+    int64_t score_tokens;            /* of the score section */
 
     /* Buffers that others look for; -1 where the program has none. */
-    int master, working, gradient, moment1, moment2, absmax1, absmax2;
+    int master, working, gradient;
+    int precise;            /* the precise weights in fp32, beginning with that of precise_offset */
+    int64_t precise_offset; /* 0 where it is the masters, or the working copies */
+    int moment1, moment2, absmax1, absmax2; /* of AdamW's weights */
+    int momentum, variance;                 /* of Muon's */
     int tokens, targets, document_start, losses, loss_sum, gradient_norm, cos_sin;
     int new_tokens, logits; /* generation: [prefill_tokens] in, [V] fp32 out */
+    int previous_tokens;    /* generation and score: the token before each, or -1; where the model has it */
+    int score_input, score_start, score_targets, score_losses, score_best; /* [score_tokens] */
 
     /* Set by layout_program(). */
     int64_t arena_bytes, host_bytes; /* of the device's arena, and of the host's */
@@ -120,19 +159,18 @@ int program_buffer(Program *program, BufferKind kind, Dtype dtype, int64_t eleme
 Operation *program_add(Program *program, OperationKind kind, int layer);
 
 /* Adds a weight; its offset is a multiple of 256 elements, the block of 8-bit optimizer states. */
-int program_weight(Program *program, int layer, int64_t rows, int64_t columns, bool is_matrix,
+int program_weight(Program *program, int layer, int64_t rows, int64_t columns, WeightRole role,
                    const char *format, ...) __attribute__((format(printf, 6, 7)));
 
 /* Adds a parameter: the next `rows` rows of the weight added last. */
-void program_parameter(Program *program, int64_t rows, Initialisation initialisation,
-                       float init_std, const char *format, ...)
-    __attribute__((format(printf, 5, 6)));
+void program_parameter(Program *program, int64_t rows, Initialisation initialisation, float init_a,
+                       float init_b, const char *format, ...) __attribute__((format(printf, 6, 7)));
 
 /* Elements of the flat master, working and gradient buffers. */
 int64_t program_weight_elements(const Program *program);
 
 /* Makes the flat buffers of the weights: for training masters, working copies and gradients; for
- * inference only working copies. */
+ * inference only working copies, and the precise weights in fp32. */
 void program_make_weight_buffers(Program *program, bool training);
 
 static inline Operand whole(int buffer) {
@@ -142,6 +180,7 @@ static inline Operand whole(int buffer) {
 /* The operands of a weight. */
 Operand program_working(const Program *program, int weight);
 Operand program_gradient(const Program *program, int weight);
+Operand program_precise(const Program *program, int weight);
 
 static inline int64_t buffer_bytes(const Buffer *buffer) {
     return buffer->elements * dtype_size(buffer->dtype);

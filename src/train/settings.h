@@ -25,7 +25,7 @@ typedef struct TrainSettings {
     int recompute, offload, optimizer_state;
     int64_t memory; /* bytes the process may take; 0 = most of what is available */
 
-    AdamwSettings adamw; /* its state format is the planner's choice */
+    OptimizerSettings optimizer; /* its state format is the planner's choice */
     Schedule schedule;
 
     const char *data; /* the dataset's directory */

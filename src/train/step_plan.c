@@ -20,14 +20,14 @@ static bool write_program(Program *program, const PlanChoice *choice, void *cont
                            .document_mask = settings->document_mask,
                            .context = T,
                            .prefill = T < 64 ? T : 64};
-    AdamwSettings adamw = settings->adamw;
-    adamw.state = choice->state;
+    OptimizerSettings optimizer = settings->optimizer;
+    optimizer.state = choice->state;
     program_init(program, settings->storage);
     model->declare(program, config);
     program_make_weight_buffers(program, true);
     model_make_inputs(program, config, choice->micro_batch, T);
     model->write_training(program, config, &sizes);
-    adamw_write_update(program, &adamw);
+    optimizer_write_update(program, &optimizer);
     if (settings->eval_every) model->write_evaluation(program, config, &sizes);
     if (settings->sample_every) model->write_generation(program, config, &sizes);
     return program_finish(program, error);

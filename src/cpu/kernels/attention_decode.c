@@ -64,8 +64,10 @@ static void decode_head(Storage *out, const Storage *q, const Storage *keys, con
     write_rows(out, 0, query.out, 0, 1, D, 1 / query.sum);
 }
 
-void KERNEL(attention_decode)(void *out, const void *qkv, void *key_cache, void *value_cache,
-                              int64_t position, AttentionShape shape) {
+void KERNEL(attention_decode)(void *out, const void *qkv, const int32_t *branch_start,
+                              void *key_cache, void *value_cache, int64_t position,
+                              AttentionShape shape) {
+    (void)branch_start;
     const int64_t D = shape.D, row = shape.KV * D, stride = shape.H * D + 2 * row;
     const int64_t group = shape.H / shape.KV;
     Storage *keys = key_cache, *values = value_cache;

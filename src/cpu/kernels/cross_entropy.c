@@ -42,8 +42,12 @@ static void gradient_row(Storage *row, int64_t target, float lse, int64_t V, flo
     row[target] = storage_from_float((expf(at_target - lse) - 1) * scale);
 }
 
-void KERNEL(cross_entropy)(float *losses, void *logits, const int32_t *targets, int64_t n,
-                           int64_t V, float scale, bool gradient) {
+void KERNEL(cross_entropy)(float *losses, void *logits, int32_t *best, const int32_t *targets,
+                           CrossEntropyShape shape) {
+    const int64_t n = shape.N, V = shape.V;
+    const float scale = shape.scale;
+    const bool gradient = shape.gradient;
+    (void)best;
 #pragma omp parallel for schedule(static)
     for (int64_t i = 0; i < n; i++) {
         Storage *row = (Storage *)logits + i * V;

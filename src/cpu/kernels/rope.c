@@ -27,14 +27,16 @@ static void rotate(Storage *out_first, Storage *out_second, const Storage *first
     }
 }
 
-void KERNEL(rope)(void *out, const void *x, const float *cos_sin, int64_t N, int64_t T,
-                  int64_t heads, int64_t rotated, int64_t D, int64_t offset, bool inverse) {
+void KERNEL(rope)(void *out, const void *x, const float *cos_sin, const int32_t *branch_start,
+                  int64_t N, int64_t T, int64_t heads, int64_t rotated, int64_t D, int64_t offset,
+                  bool inverse) {
     const int64_t half = D / 2;
 #pragma omp parallel for schedule(static)
     for (int64_t n = 0; n < N; n++) {
         const Storage *from = (const Storage *)x + n * heads * D;
         Storage *to = (Storage *)out + n * heads * D;
-        const float *row = cos_sin + (offset + n % T) * D;
+        const int64_t position = offset + n % T - (branch_start ? branch_start[n] : 0);
+        const float *row = cos_sin + position * D;
         for (int64_t start = 0; start < half; start += PAIRS) {
             Angles angles = {0};
             int64_t count = half - start < PAIRS ? half - start : PAIRS;

@@ -29,7 +29,7 @@ typedef struct Update {
 
 DEVICE Update update_of(const AdamwShape &shape, const CudaScalars &scalars, float norm) {
     const double beta1 = (double)shape.beta1, beta2 = (double)shape.beta2;
-    const double rate = (double)scalars.learning_rate;
+    const double rate = (double)(scalars.learning_rate * shape.rate);
     Update u;
     u.gradient_scale = scalars.gradient_scale;
     if (shape.clip_norm > 0 && norm > shape.clip_norm)

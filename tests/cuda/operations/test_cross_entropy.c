@@ -20,7 +20,7 @@ static Buffers open_case(Trial *trial, Dtype storage, const Case *c) {
     Operation *operation = trial_operation(trial, OP_CROSS_ENTROPY);
     operation->outputs[0] = whole(b.losses), operation->outputs[1] = whole(b.logits);
     operation->inputs[0] = whole(b.targets);
-    operation->cross_entropy.N = c->n, operation->cross_entropy.V = c->V;
+    operation->cross_entropy.N = c->n, operation->cross_entropy.V = operation->cross_entropy.stride = c->V;
     operation->cross_entropy.scale = 0.37f, operation->cross_entropy.gradient = c->gradient;
     return b;
 }

@@ -77,6 +77,7 @@ static void check_adamw(const Case *c) {
     operation->outputs[6] = whole(trial_random(&trial, DTYPE_F32, c->n, 0.1));
     operation->inputs[0] = whole(trial_given(&trial, DTYPE_F32, 1, &c->norm));
     operation->adamw = (AdamwShape){.n = c->n,
+                                    .rate = 0.75f,
                                     .format = c->format,
                                     .beta1 = 0.9f,
                                     .beta2 = 0.95f,

@@ -16,7 +16,7 @@ static void check_decode(const CpuKernels *kernels, const AttentionCase *c, int6
     for (int64_t position = 0; position < shape.T; position += piece) {
         AttentionShape part = shape;
         part.T = position + piece < shape.T ? piece : shape.T - position;
-        kernels->attention_decode(out + position * width * size, qkv + position * stride * size,
+        kernels->attention_decode(out + position * width * size, qkv + position * stride * size, NULL,
                                   keys, values, position, part);
     }
     const double tolerance = c->storage == DTYPE_BF16 ? 0.02 : 3e-6;

@@ -13,8 +13,12 @@ static const float scale = 0.37f;
 static uint64_t run(void *context) {
     Case *c = context;
     memcpy(c->logits.data, c->start.data, array_bytes(&c->start));
-    c->kernels->cross_entropy(c->losses.data, c->logits.data, c->targets, c->n, c->V, scale,
-                              c->gradient);
+    c->kernels->cross_entropy(c->losses.data, c->logits.data, NULL, c->targets,
+                              (CrossEntropyShape){.N = c->n,
+                                                  .V = c->V,
+                                                  .stride = c->V,
+                                                  .scale = scale,
+                                                  .gradient = c->gradient});
     return array_hash(array_hash(0, &c->losses), &c->logits);
 }
 
@@ -79,7 +83,8 @@ static float loss_of(const CpuKernels *kernels, const double *logits, int64_t V,
     Array row = array_of(kernels->storage, V, 0);
     for (int64_t v = 0; v < V; v++) array_set(&row, v, logits[v]);
     float loss;
-    kernels->cross_entropy(&loss, row.data, &target, 1, V, 1, false);
+    kernels->cross_entropy(&loss, row.data, NULL, &target,
+                           (CrossEntropyShape){.N = 1, .V = V, .stride = V, .scale = 1});
     release_arrays();
     return loss;
 }

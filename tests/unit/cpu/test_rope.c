@@ -12,7 +12,7 @@ enum { HEADS = 5, ROTATED = 3 };
 static uint64_t run(void *context) {
     Case *c = context;
     if (c->in_place) memcpy(c->out.data, c->x.data, array_bytes(&c->x));
-    c->kernels->rope(c->out.data, c->in_place ? c->out.data : c->x.data, c->table.data, c->N, c->T,
+    c->kernels->rope(c->out.data, c->in_place ? c->out.data : c->x.data, c->table.data, NULL, c->N, c->T,
                      HEADS, ROTATED, c->D, c->offset, c->inverse);
     return array_hash(0, &c->out);
 }
@@ -83,8 +83,8 @@ static void test_rope(void **state) {
 static void check_inverse(const CpuKernels *kernels) {
     if (kernels->storage != DTYPE_F32) return;
     Case c = make_case(kernels, 1, 9, 112);
-    kernels->rope(c.out.data, c.x.data, c.table.data, 9, 9, HEADS, HEADS, 112, 0, false);
-    kernels->rope(c.out.data, c.out.data, c.table.data, 9, 9, HEADS, HEADS, 112, 0, true);
+    kernels->rope(c.out.data, c.x.data, c.table.data, NULL, 9, 9, HEADS, HEADS, 112, 0, false);
+    kernels->rope(c.out.data, c.out.data, c.table.data, NULL, 9, 9, HEADS, HEADS, 112, 0, true);
     memcpy(c.out.exact, c.x.exact, (size_t)c.x.count * sizeof(double));
     array_check("there and back", &c.out, 1e-6, 1e-6);
     release_arrays();

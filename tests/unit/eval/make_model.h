@@ -65,12 +65,12 @@ static inline void save_weights(const char *directory, const ModelConfig *config
         float *values = malloc((size_t)count * sizeof *values);
         for (int64_t j = 0; j < count; j++)
             values[j] =
-                random_uniform(7, (uint64_t)i, (uint64_t)j) - (weight->is_matrix ? 0.5f : -0.5f);
+                random_uniform(7, (uint64_t)i, (uint64_t)j) - (role_is_matrix(weight->role) ? 0.5f : -0.5f);
         tensors[i] =
             (Tensor){.name = program.parameters[i].name,
                      .type = TENSOR_F32,
-                     .rank = weight->is_matrix ? 2 : 1,
-                     .shape = {weight->is_matrix ? parameter->rows : count, weight->columns},
+                     .rank = role_is_matrix(weight->role) ? 2 : 1,
+                     .shape = {role_is_matrix(weight->role) ? parameter->rows : count, weight->columns},
                      .data = values,
                      .bytes = (size_t)count * sizeof *values};
     }

@@ -33,9 +33,9 @@ static void test_wsd_is_constant_then_cools(void **state) {
     Schedule schedule = {
         .shape = SCHEDULE_WSD, .peak = 1, .floor = 0, .cooldown = 0.2, .warmup = 10, .steps = 100};
     assert_rate(&schedule, 11, 1);
-    assert_rate(&schedule, 80, 1);
-    assert_rate(&schedule, 90, 0.5);
-    assert_rate(&schedule, 100, 0);
+    assert_rate(&schedule, 81, 1);
+    assert_rate(&schedule, 91, 0.5);
+    assert_rate(&schedule, 100, 0.05);
 }
 
 static void test_runs_that_are_all_warmup(void **state) {

@@ -96,7 +96,8 @@ static void set_weights(Training *training, const Golden *golden) {
         assert_int_equal(index, k);
         int64_t count = training_parameter_elements(training, index);
         bool vector =
-            !training->program.weights[training->program.parameters[index].weight].is_matrix;
+            !role_is_matrix(
+                training->program.weights[training->program.parameters[index].weight].role);
         float *values = test_calloc((size_t)count, sizeof *values);
         for (int64_t i = 0; i < count; i++)
             values[i] =
@@ -167,8 +168,11 @@ static void compare(const char *name, Dtype storage, RecomputeLevel recompute, d
         .logit_chunk = 40,
         .document_mask = true,
         .recompute = recompute,
-        .adamw = {
-            .beta1 = 0.9f, .beta2 = 0.95f, .epsilon = 1e-8f, .weight_decay = 0.1f, .clip_norm = 1}};
+        .optimizer = optimizer_adamw(&(AdamwSettings){.beta1 = 0.9f,
+                                                      .beta2 = 0.95f,
+                                                      .epsilon = 1e-8f,
+                                                      .weight_decay = 0.1f,
+                                                      .clip_norm = 1})};
     training_open(&training, &golden.config, &settings);
     set_weights(&training, &golden);
     double worst = 0;

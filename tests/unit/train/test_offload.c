@@ -56,12 +56,12 @@ static void open_choice(Training *training, Choice choice) {
                                  .logit_chunk = 16,
                                  .recompute = choice.recompute,
                                  .offload = choice.offload,
-                                 .adamw = {.beta1 = 0.9f,
-                                           .beta2 = 0.95f,
-                                           .epsilon = 1e-8f,
-                                           .weight_decay = 0.1f,
-                                           .clip_norm = 1,
-                                           .state = choice.state}};
+                                 .optimizer = optimizer_adamw(&(AdamwSettings){.beta1 = 0.9f,
+                                                                               .beta2 = 0.95f,
+                                                                               .epsilon = 1e-8f,
+                                                                               .weight_decay = 0.1f,
+                                                                               .clip_norm = 1})};
+    settings.optimizer.state = choice.state;
     training_open(training, &small, &settings);
     if (choice.timing == AT_WAIT) delay_copies(&training->program);
     assert_done(

@@ -17,7 +17,7 @@ static TrainSettings settings_of(const char *model, int64_t T, int64_t rows) {
                               .optimizer_state = -1,
                               .eval_every = 10,
                               .sample_every = 10,
-                              .adamw = {.beta1 = 0.9f, .beta2 = 0.95f}};
+                              .optimizer = optimizer_adamw(&(AdamwSettings){0})};
     assert_done(model_config_load(&settings.model, model, &error), error);
     settings.model.vocab = model_preset_vocab(model);
     settings.model.sequence_length = T;

@@ -65,8 +65,8 @@ static void open_small(Training *training, Dtype storage, int64_t micro_batch, i
                                  .logit_chunk = chunk,
                                  .document_mask = true,
                                  .recompute = recompute,
-                                 .adamw = adamw};
-    settings.adamw.state = state;
+                                 .optimizer = optimizer_adamw(&adamw)};
+    settings.optimizer.state = state;
     training_open(training, &small, &settings);
     initialise(training);
 }
