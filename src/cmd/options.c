@@ -319,7 +319,7 @@ static void print_default(const Option *option) {
         if (*(const char *const *)value) printf(" (%s)", *(const char *const *)value);
         break;
     case OPTION_NUMBER:
-        if (*(const double *)value != 0) printf(" (%g)", *(const double *)value);
+        if (*(const double *)value > 0) printf(" (%g)", *(const double *)value);
         break;
     case OPTION_DURATION:
         if (*(const double *)value > 0)

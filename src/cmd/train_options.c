@@ -4,39 +4,45 @@
 #include <string.h>
 
 #include "base/threads.h"
+#include "cmd/resolve.h"
 #include "train/checkpoint.h"
 
 void train_options_init(TrainOptions *options) {
     *options = (TrainOptions){.model = "llama-15m",
-                              .packing = "stream",
-                              .document_mask = true,
+                              .packing = "auto",
+                              .optimizer = "auto",
                               .precision = "bf16",
                               .recompute = "auto",
                               .offload = "auto",
                               .optimizer_state = "auto",
                               .device = "this",
                               .seed = 1,
-                              .schedule = "cosine",
-                              .lr = 6e-4,
-                              .lr_floor = 0.1,
-                              .cooldown = 0.2,
+                              .schedule = "auto",
+                              .lr = -1,
+                              .matrix_lr = 0.02,
+                              .embedding_lr = 0.3,
+                              .unembedding_lr = 0.008,
+                              .scalar_lr = 0.5,
+                              .lr_floor = -1,
+                              .cooldown = -1,
                               .beta1 = 0.9,
                               .beta2 = 0.95,
                               .epsilon = 1e-8,
-                              .weight_decay = 0.1,
-                              .clip = 1,
+                              .weight_decay = -1,
+                              .clip = -1,
                               .warmup = -1,
                               .keep = 3,
                               .checkpoint_interval = 1800,
                               .eval_every = 1000,
                               .eval_tokens = 262144,
+                              .core_max_per_task = 500,
                               .sample_tokens = 64,
                               .sample_prompt = "The"};
     TrainOptions *o = options;
     /* Numbers end where products of them could leave 64 bits. */
     const Option table[] = {
         {"model", OPTION_TEXT, &o->model, "NAME",
-         "preset (llama-15m ... llama-977m) or a config.json"},
+         "preset (d4 ... d34: nanochat's; llama-15m ... llama-977m) or a config.json"},
         {"layers", OPTION_INTEGER, &o->layers, "N", "override the model's layers", 1, 4096},
         {"dim", OPTION_INTEGER, &o->dim, "N", "override its width", 1, 1 << 20},
         {"heads", OPTION_INTEGER, &o->heads, "N", "override its query heads", 1, 1 << 16},
@@ -57,9 +63,11 @@ void train_options_init(TrainOptions *options) {
 
         {"data", OPTION_TEXT, &o->data, "DIR",
          "dataset made by 'hearth data build', or llm.c shards"},
-        {"packing", OPTION_CHOICE, &o->packing, NULL, "how documents fill sequences", 0, 0,
-         "stream|documents|bestfit"},
-        {"document-mask", OPTION_FLAG, &o->document_mask, NULL, "keep attention inside documents"},
+        {"packing", OPTION_CHOICE, &o->packing, NULL,
+         "how documents fill sequences (bestfit for nanochat's models, else stream)", 0, 0,
+         "auto|stream|documents|bestfit"},
+        {"document-mask", OPTION_FLAG, &o->document_mask, NULL,
+         "keep attention inside documents (on, but for nanochat's models)"},
         {"run-dir", OPTION_TEXT, &o->run_directory, "DIR", "where config, log and checkpoints go"},
         {"resume", OPTION_FLAG, &o->resume, NULL,
          "go on from the run's latest checkpoint, with the options in its config.yaml"},
@@ -69,11 +77,13 @@ void train_options_init(TrainOptions *options) {
         {"steps", OPTION_COUNT, &o->steps, "N", "horizon: optimizer steps", 1, 9e18},
         {"tokens", OPTION_COUNT, &o->tokens, "N", "horizon: tokens, such as 2.5B", 1, 9e18},
         {"tokens-per-param", OPTION_NUMBER, &o->tokens_per_param, "X",
-         "horizon: tokens for each parameter but the embedding's (20 when no horizon is given)",
+         "horizon: tokens for each parameter but the embeddings' (20 when no horizon is given; 12 "
+         "with "
+         "nanochat's recipe)",
          1e-9, 1e9},
         {"flops", OPTION_NUMBER, &o->flops, "X", "horizon: training FLOPs, such as 1e18", 1, 1e30},
         {"batch-tokens", OPTION_COUNT, &o->batch_tokens, "N",
-         "tokens of an optimizer step (about 32K)", 1, 0x1p32},
+         "tokens of an optimizer step (about 32K; nanochat's recipe has its own)", 1, 0x1p32},
         {"micro-batch", OPTION_INTEGER, &o->micro_batch, "N",
          "sequences at a time (the planner chooses)", 1, 1 << 24},
         {"recompute", OPTION_CHOICE, &o->recompute, NULL, "what the backward pass computes again",
@@ -94,19 +104,35 @@ void train_options_init(TrainOptions *options) {
         {"seed", OPTION_INTEGER, &o->seed, "N", "of initial weights, data order and sampling", 0,
          1e15},
 
-        {"lr", OPTION_NUMBER, &o->lr, "X", "peak learning rate"},
-        {"warmup", OPTION_COUNT, &o->warmup, "N", "steps of linear rise (5% of all, at most 500)"},
-        {"schedule", OPTION_CHOICE, &o->schedule, NULL, "after the warm-up", 0, 0,
-         "cosine|linear|wsd"},
-        {"lr-floor", OPTION_NUMBER, &o->lr_floor, "X", "share of the peak that is left at the end",
-         0, 1},
-        {"cooldown", OPTION_NUMBER, &o->cooldown, "X", "wsd: share of the steps that cool down", 0,
-         1},
+        {"optimizer", OPTION_CHOICE, &o->optimizer, NULL,
+         "muon: for the matrices of layers, beside AdamW for the rest; nanochat's recipe with its "
+         "models",
+         0, 0, "auto|adamw|muon"},
+        {"lr", OPTION_NUMBER, &o->lr, "X", "AdamW's peak learning rate (6e-4)"},
+        {"matrix-lr", OPTION_NUMBER, &o->matrix_lr, "X", "Muon's peak learning rate", 1e-12, 1e6},
+        {"embedding-lr", OPTION_NUMBER, &o->embedding_lr, "X",
+         "nanochat's recipe, before it is scaled: embeddings", 0, 1e6},
+        {"unembedding-lr", OPTION_NUMBER, &o->unembedding_lr, "X", "its head", 0, 1e6},
+        {"scalar-lr", OPTION_NUMBER, &o->scalar_lr, "X", "its scalars", 0, 1e6},
+        {"recipe-ratio", OPTION_NUMBER, &o->recipe_ratio, "X",
+         "tokens for each parameter that its batch, rates and decay are made for "
+         "(--tokens-per-param, else 12)",
+         1e-9, 1e9},
+        {"warmup", OPTION_COUNT, &o->warmup, "N",
+         "steps of linear rise (5% of all, at most 500; 40 with nanochat's recipe)"},
+        {"schedule", OPTION_CHOICE, &o->schedule, NULL,
+         "after the warm-up (cosine; wsd with nanochat's recipe)", 0, 0, "auto|cosine|linear|wsd"},
+        {"lr-floor", OPTION_NUMBER, &o->lr_floor, "X",
+         "share of the peak that is left at the end (0.1; 0.05 with nanochat's recipe)", 0, 1},
+        {"cooldown", OPTION_NUMBER, &o->cooldown, "X",
+         "wsd: share of the steps that cool down (0.2; 0.65 with nanochat's recipe)", 0, 1},
         {"beta1", OPTION_NUMBER, &o->beta1, "X", "AdamW", 0, 0.999999},
         {"beta2", OPTION_NUMBER, &o->beta2, "X", "AdamW", 0, 0.999999},
         {"epsilon", OPTION_NUMBER, &o->epsilon, "X", "AdamW", 1e-30, 1},
-        {"weight-decay", OPTION_NUMBER, &o->weight_decay, "X", "AdamW, of matrices"},
-        {"clip", OPTION_NUMBER, &o->clip, "X", "largest norm of the gradient; 0: not clipped"},
+        {"weight-decay", OPTION_NUMBER, &o->weight_decay, "X",
+         "of matrices (0.1; 0.28, scaled, with nanochat's recipe)"},
+        {"clip", OPTION_NUMBER, &o->clip, "X",
+         "largest norm of the gradient; 0: not clipped (1; 0 with nanochat's recipe)"},
 
         {"checkpoint-every", OPTION_COUNT, &o->checkpoint_every, "N", "steps between checkpoints"},
         {"checkpoint-interval", OPTION_DURATION, &o->checkpoint_interval, "TIME",
@@ -116,6 +142,11 @@ void train_options_init(TrainOptions *options) {
         {"eval-every", OPTION_COUNT, &o->eval_every, "N",
          "steps between evaluations, and one at the end (0: none)"},
         {"eval-tokens", OPTION_COUNT, &o->eval_tokens, "N", "tokens of an evaluation (0: all)"},
+        {"core", OPTION_TEXT, &o->core, "DIR", "eval bundle of the CORE metric"},
+        {"core-every", OPTION_COUNT, &o->core_every, "N",
+         "steps between evaluations of CORE, and one at the end"},
+        {"core-max-per-task", OPTION_COUNT, &o->core_max_per_task, "N",
+         "examples of each of its tasks (0: all)"},
         {"sample-every", OPTION_COUNT, &o->sample_every, "N",
          "steps between samples, and one at the end (0: none)"},
         {"sample-tokens", OPTION_INTEGER, &o->sample_tokens, "N", "tokens of a sample"},
@@ -126,75 +157,6 @@ void train_options_init(TrainOptions *options) {
     memcpy(o->table, table, sizeof table);
 }
 
-/* ---- The model ---- */
-
-static void override(int64_t given, int64_t *value) {
-    if (given > 0) *value = given;
-}
-
-static bool resolve_heads(const TrainOptions *options, ModelConfig *config, Error *error) {
-    override(options->heads, &config->heads);
-    if (options->heads > 0) config->kv_heads = config->heads;
-    override(options->kv_heads, &config->kv_heads);
-    if (options->head_dim > 0) {
-        config->head_dim = options->head_dim;
-    } else if (options->dim > 0 || options->heads > 0) {
-        if (config->dim % config->heads)
-            return fail(
-                error,
-                "--dim %lld is not divisible by --heads %lld; the nearest dims are %lld and %lld",
-                (long long)config->dim, (long long)config->heads,
-                (long long)(config->dim / config->heads * config->heads),
-                (long long)((config->dim / config->heads + 1) * config->heads));
-        config->head_dim = config->dim / config->heads;
-    }
-    return true;
-}
-
-static bool resolve_vocab(const TrainOptions *options, int64_t tokenizer_vocab, ModelConfig *config,
-                          Error *error) {
-    if (options->vocab > 0) config->vocab = options->vocab;
-    if (!config->vocab) /* a preset leaves it open; a config.json, padded or not, does not */
-        config->vocab = tokenizer_vocab ? tokenizer_vocab : model_preset_vocab(options->model);
-    if (config->vocab < tokenizer_vocab)
-        return fail(error, "a vocabulary of %lld (--vocab) is smaller than the dataset's of %lld",
-                    (long long)config->vocab, (long long)tokenizer_vocab);
-    return true;
-}
-
-/* Special ids of a config.json that belong to a larger vocabulary than this run's mean nothing here. */
-static void drop_foreign_ids(ModelConfig *config) {
-    if (config->bos_id >= config->vocab) config->bos_id = -1;
-    if (config->eos_id >= config->vocab) config->eos_id = -1;
-}
-
-static bool resolve_model(TrainOptions *options, uint32_t vocab, ModelConfig *config,
-                          Error *error) {
-    if (!model_config_load(config, options->model, error)) return false;
-    override(options->layers, &config->layers);
-    override(options->dim, &config->dim);
-    override(options->sequence_length, &config->sequence_length);
-    if (options->dim > 0 && options->ffn <= 0)
-        config->ffn =
-            (config->dim * 8 / 3 + 31) / 32 * 32; /* SwiGLU of the same size as a 4x MLP */
-    override(options->ffn, &config->ffn);
-    override(options->window, &config->window);
-    if (options->rope_theta > 0) config->rope_theta = options->rope_theta;
-    if (option_given(options->table, "tie-embeddings")) config->tied = options->tied;
-    if (options->window_pattern) {
-        size_t length = strlen(options->window_pattern);
-        if (!length || length >= WINDOW_PATTERN_MAX ||
-            strspn(options->window_pattern, "SL") != length)
-            return fail(error, "--window-pattern '%s' must be 1 to %d letters S or L",
-                        options->window_pattern, WINDOW_PATTERN_MAX - 1);
-        memcpy(config->window_pattern, options->window_pattern, length + 1);
-    }
-    if (!resolve_heads(options, config, error) || !resolve_vocab(options, vocab, config, error))
-        return false;
-    drop_foreign_ids(config);
-    return model_config_check(config, error);
-}
-
 /* ---- The batch and the horizon ---- */
 
 enum { BATCH_TOKENS = 32768 };
@@ -202,7 +164,8 @@ enum { BATCH_TOKENS = 32768 };
 static bool resolve_batch(TrainOptions *options, TrainSettings *settings, Error *error) {
     int64_t T = settings->model.sequence_length, batch = options->batch_tokens;
     if (!batch) {
-        int64_t rows = BATCH_TOKENS / T > 0 ? BATCH_TOKENS / T : 1;
+        int64_t aim = settings->has_recipe ? settings->recipe.batch_tokens : BATCH_TOKENS;
+        int64_t rows = aim / T > 0 ? aim / T : 1;
         if (options->micro_batch > 0) /* whole micro-batches, at least one */
             rows = (rows < options->micro_batch ? 1 : rows / options->micro_batch) *
                    options->micro_batch;
@@ -235,12 +198,14 @@ static bool resolve_horizon(TrainOptions *options, TrainSettings *settings, Erro
     if (given > 1)
         return fail(error, "give one horizon: --steps, --tokens, --tokens-per-param or --flops");
     double parameters = (double)model_scaling_parameters(&settings->model);
-    double tokens = 20 * parameters;
+    double tokens = settings->has_recipe ? (double)settings->recipe.target_tokens : 20 * parameters;
     if (options->tokens > 0) tokens = (double)options->tokens;
-    if (options->tokens_per_param > 0) tokens = options->tokens_per_param * parameters;
+    if (options->tokens_per_param > 0) tokens = floor(options->tokens_per_param * parameters);
     if (options->flops > 0) tokens = options->flops / model_flops_per_token(&settings->model);
     double steps = (double)options->steps;
-    if (!options->steps) steps = fmax(1, floor(tokens / (double)settings->batch_tokens));
+    double whole = tokens / (double)settings->batch_tokens;
+    bool nearest = settings->has_recipe && options->flops > 0; /* as nanochat does */
+    if (!options->steps) steps = fmax(1, nearest ? rint(whole) : floor(whole));
     if (steps > CHECKPOINT_STEP_MAX)
         return fail(error,
                     "the horizon is %.3g steps, and a run has at most %d: give a shorter one, or "
@@ -251,24 +216,6 @@ static bool resolve_horizon(TrainOptions *options, TrainSettings *settings, Erro
 }
 
 /* ---- The rest ---- */
-
-static void resolve_optimizer(const TrainOptions *options, TrainSettings *settings) {
-    settings->optimizer =
-        optimizer_adamw(&(AdamwSettings){.beta1 = (float)options->beta1,
-                                         .beta2 = (float)options->beta2,
-                                         .epsilon = (float)options->epsilon,
-                                         .weight_decay = (float)options->weight_decay,
-                                         .clip_norm = (float)options->clip});
-    int64_t warmup = options->warmup;
-    if (warmup < 0) warmup = settings->steps / 20 < 500 ? settings->steps / 20 : 500;
-    settings->schedule =
-        (Schedule){.shape = (ScheduleShape)option_choice(options->table, "schedule"),
-                   .peak = options->lr,
-                   .floor = options->lr_floor,
-                   .cooldown = options->cooldown,
-                   .warmup = warmup,
-                   .steps = settings->steps};
-}
 
 /* config.yaml holds what was decided, so that a resumed run decides nothing anew. */
 static void record_resolved(TrainOptions *options, const TrainSettings *settings) {
@@ -283,6 +230,7 @@ static void record_resolved(TrainOptions *options, const TrainSettings *settings
     options->tokens_per_param = options->flops = 0;
     options->batch_tokens = settings->batch_tokens;
     options->warmup = settings->schedule.warmup;
+    options->recipe_ratio = settings->recipe_ratio;
 }
 
 bool train_options_resolve(TrainOptions *options, uint32_t vocab, TrainSettings *settings,
@@ -298,8 +246,6 @@ bool train_options_resolve(TrainOptions *options, uint32_t vocab, TrainSettings 
         .optimizer_state = option_choice(options->table, "optimizer-state") - 1,
         .memory = options->memory,
         .data = options->data,
-        .packing = (Packing)option_choice(options->table, "packing"),
-        .document_mask = options->document_mask,
         .run_directory = options->run_directory,
         .init_from = options->init_from,
         .resume = options->resume,
@@ -309,13 +255,20 @@ bool train_options_resolve(TrainOptions *options, uint32_t vocab, TrainSettings 
         .keep = options->keep,
         .eval_every = options->eval_every,
         .eval_tokens = options->eval_tokens,
+        .core = options->core,
+        .core_every = options->core_every,
+        .core_max_per_task = options->core_max_per_task,
         .sample_every = options->sample_every,
         .sample_tokens = options->sample_tokens,
         .sample_prompt = options->sample_prompt,
     };
     if (!resolve_model(options, vocab, &settings->model, error) ||
-        !resolve_batch(options, settings, error) || !resolve_horizon(options, settings, error))
+        !resolve_defaults(options, &settings->model, error) ||
+        !resolve_recipe(options, settings, error) || !resolve_batch(options, settings, error) ||
+        !resolve_horizon(options, settings, error))
         return false;
+    settings->packing = (Packing)(option_choice(options->table, "packing") - 1);
+    settings->document_mask = options->document_mask;
     resolve_optimizer(options, settings);
     record_resolved(options, settings);
     return true;

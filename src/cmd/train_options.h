@@ -5,7 +5,7 @@
 #include "cmd/options.h"
 #include "train/settings.h"
 
-enum { TRAIN_OPTIONS_MOST = 64 };
+enum { TRAIN_OPTIONS_MOST = 80 };
 
 /* The values as given: 0, -1 or NULL where they are left to hearth. */
 typedef struct TrainOptions {
@@ -23,13 +23,16 @@ typedef struct TrainOptions {
     const char *precision, *recompute, *offload, *optimizer_state, *device;
     int64_t seed, threads;
 
-    const char *schedule;
-    double lr, lr_floor, cooldown, beta1, beta2, epsilon, weight_decay, clip;
+    const char *optimizer, *schedule;
+    double lr, matrix_lr, embedding_lr, unembedding_lr, scalar_lr, recipe_ratio;
+    double lr_floor, cooldown, beta1, beta2, epsilon, weight_decay, clip;
     int64_t warmup;
 
     int64_t checkpoint_every, keep, stop_after;
     double checkpoint_interval;
     int64_t eval_every, eval_tokens, sample_every, sample_tokens;
+    const char *core;
+    int64_t core_every, core_max_per_task;
     const char *sample_prompt;
 
     Option table[TRAIN_OPTIONS_MOST];

@@ -185,6 +185,14 @@ bool model_config_check(const ModelConfig *config, Error *error) {
 
 /* ---- Derived ---- */
 
+bool model_is_nanochat(const ModelConfig *config) {
+    return strncmp(config->architecture, "nanochat", sizeof config->architecture) == 0;
+}
+
+int64_t model_nanochat_dim(int64_t depth, int64_t head_dim) {
+    return (64 * depth + head_dim - 1) / head_dim * head_dim;
+}
+
 int64_t model_layer_window(const ModelConfig *config, int64_t layer) {
     int64_t period = (int64_t)strlen(config->window_pattern);
     if (config->window_pattern[layer % period] == 'L') return config->sequence_length;

@@ -5,6 +5,7 @@
 #include "data/loader.h"
 #include "model/config.h"
 #include "optim/optimizer.h"
+#include "optim/recipe.h"
 #include "optim/schedule.h"
 #include "step/backend.h"
 
@@ -27,6 +28,9 @@ typedef struct TrainSettings {
 
     OptimizerSettings optimizer; /* its state format is the planner's choice */
     Schedule schedule;
+    bool has_recipe; /* nanochat's, which batch, rates and decay come from */
+    Recipe recipe;
+    double recipe_ratio; /* tokens for each parameter that it is made for; 0 = no recipe */
 
     const char *data; /* the dataset's directory */
     Packing packing;
@@ -40,6 +44,8 @@ typedef struct TrainSettings {
     double checkpoint_seconds;       /* also after so long; 0 = not */
     int64_t keep;                    /* checkpoints; 0 = all */
     int64_t eval_every, eval_tokens; /* steps; tokens of an evaluation, 0 = all */
+    const char *core;                /* eval bundle of the CORE metric, or NULL */
+    int64_t core_every, core_max_per_task;
     int64_t sample_every, sample_tokens;
     const char *sample_prompt;
 } TrainSettings;

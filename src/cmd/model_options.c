@@ -1,0 +1,83 @@
+#include <string.h>
+
+#include "cmd/resolve.h"
+
+static void override(int64_t given, int64_t *value) {
+    if (given > 0) *value = given;
+}
+
+/* nanochat's width follows from its depth in whole heads, and its heads from its width. */
+static void resolve_nanochat_heads(const TrainOptions *options, ModelConfig *config) {
+    override(options->head_dim, &config->head_dim);
+    if (options->head_dim > 0 && options->dim <= 0)
+        config->dim = model_nanochat_dim(config->layers, config->head_dim);
+    config->heads = config->kv_heads = config->dim / config->head_dim;
+    override(options->heads, &config->heads);
+    override(options->kv_heads > 0 ? options->kv_heads : options->heads, &config->kv_heads);
+    config->ffn = 4 * config->dim;
+}
+
+static bool resolve_heads(const TrainOptions *options, ModelConfig *config, Error *error) {
+    override(options->heads, &config->heads);
+    if (options->heads > 0) config->kv_heads = config->heads;
+    override(options->kv_heads, &config->kv_heads);
+    if (options->head_dim > 0) {
+        config->head_dim = options->head_dim;
+    } else if (options->dim > 0 || options->heads > 0) {
+        if (config->dim % config->heads)
+            return fail(
+                error,
+                "--dim %lld is not divisible by --heads %lld; the nearest dims are %lld and %lld",
+                (long long)config->dim, (long long)config->heads,
+                (long long)(config->dim / config->heads * config->heads),
+                (long long)((config->dim / config->heads + 1) * config->heads));
+        config->head_dim = config->dim / config->heads;
+    }
+    return true;
+}
+
+static bool resolve_vocab(const TrainOptions *options, int64_t tokenizer_vocab, ModelConfig *config,
+                          Error *error) {
+    if (options->vocab > 0) config->vocab = options->vocab;
+    if (!config->vocab) /* a preset leaves it open; a config.json, padded or not, does not */
+        config->vocab = tokenizer_vocab ? tokenizer_vocab : model_preset_vocab(options->model);
+    if (config->vocab < tokenizer_vocab)
+        return fail(error, "a vocabulary of %lld (--vocab) is smaller than the dataset's of %lld",
+                    (long long)config->vocab, (long long)tokenizer_vocab);
+    return true;
+}
+
+/* Special ids of a config.json that belong to a larger vocabulary than this run's mean nothing here. */
+static void drop_foreign_ids(ModelConfig *config) {
+    if (config->bos_id >= config->vocab) config->bos_id = -1;
+    if (config->eos_id >= config->vocab) config->eos_id = -1;
+}
+
+bool resolve_model(TrainOptions *options, uint32_t vocab, ModelConfig *config, Error *error) {
+    if (!model_config_load(config, options->model, error)) return false;
+    bool nanochat = model_is_nanochat(config);
+    if (nanochat) resolve_nanochat_heads(options, config); /* by the depth that the preset names */
+    override(options->layers, &config->layers);
+    override(options->dim, &config->dim);
+    override(options->sequence_length, &config->sequence_length);
+    if (!nanochat && options->dim > 0 && options->ffn <= 0)
+        config->ffn =
+            (config->dim * 8 / 3 + 31) / 32 * 32; /* SwiGLU of the same size as a 4x MLP */
+    override(options->ffn, &config->ffn);
+    override(options->window, &config->window);
+    if (options->rope_theta > 0) config->rope_theta = options->rope_theta;
+    if (option_given(options->table, "tie-embeddings")) config->tied = options->tied;
+    if (options->window_pattern) {
+        size_t length = strlen(options->window_pattern);
+        if (!length || length >= WINDOW_PATTERN_MAX ||
+            strspn(options->window_pattern, "SL") != length)
+            return fail(error, "--window-pattern '%s' must be 1 to %d letters S or L",
+                        options->window_pattern, WINDOW_PATTERN_MAX - 1);
+        memcpy(config->window_pattern, options->window_pattern, length + 1);
+    }
+    if ((!nanochat && !resolve_heads(options, config, error)) ||
+        !resolve_vocab(options, vocab, config, error))
+        return false;
+    drop_foreign_ids(config);
+    return model_config_check(config, error);
+}
