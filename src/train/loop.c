@@ -34,6 +34,15 @@ static bool run_micro_batch(Run *run, const StepScalars *scalars, StepSums *sums
     return backend->run(run->executor, SECTION_MICRO_BATCH, scalars, error);
 }
 
+static StepScalars step_scalars(const TrainSettings *settings, int64_t step) {
+    const Schedule *schedule = &settings->schedule;
+    return (StepScalars){.learning_rate = (float)schedule_rate(schedule, step),
+                         .momentum = (float)schedule_momentum(schedule, step),
+                         .weight_decay = (float)schedule_weight_decay(schedule, step),
+                         .step = step,
+                         .seed = settings->seed};
+}
+
 /* One optimizer step; fills the metrics of it. All of it is queued before the device is waited for, once:
  * for the losses and the norm. */
 static bool run_step(Run *run, StepMetrics *metrics, Error *error) {
@@ -42,10 +51,7 @@ static bool run_step(Run *run, StepMetrics *metrics, Error *error) {
     const Program *program = &run->plan.program;
     double started = seconds_now();
     StepSums sums = {0};
-    StepScalars scalars = {.learning_rate =
-                               (float)schedule_rate(&settings->schedule, run->step + 1),
-                           .step = run->step + 1,
-                           .seed = settings->seed};
+    StepScalars scalars = step_scalars(settings, run->step + 1);
     int64_t micro_batches = settings_rows(settings) / program->B;
     double loss = 0; /* nats over all counted targets */
     float norm;

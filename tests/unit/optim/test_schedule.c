@@ -47,10 +47,41 @@ static void test_runs_that_are_all_warmup(void **state) {
     assert_rate(&schedule, 3, 1);
 }
 
+/* nanochat's get_muon_momentum() and get_weight_decay(), whose steps count from 0. */
+static void test_muon_schedules(void **state) {
+    (void)state;
+    Schedule schedule = {.shape = SCHEDULE_WSD, .peak = 1, .cooldown = 0.65, .steps = 2520};
+    static const double momenta[][2] = {{0, 0.85},     {399, 0.9697},
+                                        {400, 0.97},   {881, 0.97},
+                                        {882, 0.97},   {883, 0.9699572649572649},
+                                        {1701, 0.935}, {2519, 0.9000427350427351}};
+    for (size_t i = 0; i < sizeof momenta / sizeof *momenta; i++) {
+        double momentum = schedule_momentum(&schedule, (int64_t)momenta[i][0] + 1);
+        if (fabs(momentum - momenta[i][1]) > 1e-12)
+            fail_msg("step %g: momentum %.15g, not %.15g", momenta[i][0], momentum, momenta[i][1]);
+    }
+    assert_true(schedule_weight_decay(&schedule, 1) == 1);
+    assert_true(fabs(schedule_weight_decay(&schedule, 1261) - 0.5) < 1e-12);
+    assert_true(schedule_weight_decay(&schedule, 2520) > 0);
+}
+
+/* round(0.65 * 10) is 6 in Python, which rounds halves to even; so is round(0.65 * 30) 20. */
+static void test_cooldown_is_whole_steps(void **state) {
+    (void)state;
+    Schedule schedule = {.shape = SCHEDULE_WSD, .peak = 1, .cooldown = 0.65, .steps = 10};
+    assert_rate(&schedule, 5, 1);
+    assert_rate(&schedule, 6, 5.0 / 6);
+    schedule.steps = 30;
+    assert_rate(&schedule, 11, 1);
+    assert_rate(&schedule, 12, 0.95);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_warmup_rises_to_the_peak),
                                        cmocka_unit_test(test_linear),
                                        cmocka_unit_test(test_wsd_is_constant_then_cools),
-                                       cmocka_unit_test(test_runs_that_are_all_warmup)};
+                                       cmocka_unit_test(test_runs_that_are_all_warmup),
+                                       cmocka_unit_test(test_muon_schedules),
+                                       cmocka_unit_test(test_cooldown_is_whole_steps)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
