@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/integer.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "data/order.h"
@@ -26,8 +27,8 @@ struct Loader {
     Slot *slots; /* [ring] */
     int64_t ring;
     int32_t *storage;  /* of all slots */
-    Segment *segments; /* of one row, [T] */
-    uint32_t *stretch; /* one segment and its last target, [T + 1] */
+    Segment *segments; /* of one row, [T + 1] */
+    uint32_t *row;     /* its tokens, [T + 1] */
 
     pthread_t thread;
     bool started;
@@ -52,45 +53,48 @@ static int64_t document_after(const int64_t *starts, int64_t documents, int64_t 
     return low;
 }
 
-/* Copies one segment to place `at` of the row whose arrays begin at element `row`. */
-static bool fill_segment(Loader *loader, Slot *slot, int64_t row, int64_t at, Segment segment,
+/* Reads one segment to place `at` of the loader's row; `begins` is where its tokens' documents begin. */
+static bool read_segment(Loader *loader, int64_t at, Segment segment, int32_t *begins,
                          Error *error) {
     Split split = loader->settings.split;
+    if (!dataset_read(loader->dataset, split, segment.start, segment.count, loader->row + at,
+                      error))
+        return false;
     int64_t documents = dataset_documents(loader->dataset, split);
     const int64_t *starts = dataset_document_starts(loader->dataset, split);
-    int64_t with_target = segment.count;
-    if (segment.start + segment.count < dataset_tokens(loader->dataset, split)) with_target++;
-    if (!dataset_read(loader->dataset, split, segment.start, with_target, loader->stretch, error))
-        return false;
-    int64_t next = document_after(starts, documents, segment.start), begins = at;
-    for (int64_t i = 0; i < segment.count; i++, at++) {
-        if (next < documents && starts[next] == segment.start + i) begins = at, next++;
-        slot->tokens[row + at] = (int32_t)loader->stretch[i];
-        slot->targets[row + at] = i + 1 < with_target ? (int32_t)loader->stretch[i + 1] : -1;
-        slot->document_start[row + at] = (int32_t)begins;
+    int64_t next = document_after(starts, documents, segment.start), begin = at;
+    int64_t inputs = smaller(segment.count, loader->settings.sequence_length - at);
+    for (int64_t i = 0; i < inputs; i++) {
+        if (next < documents && starts[next] == segment.start + i) begin = at + i, next++;
+        begins[at + i] = (int32_t)begin;
     }
-    slot->batch.target_count += with_target - 1;
     return true;
 }
 
 /* Fills one row with the absolute sample, or with padding only when `sample` is negative. */
 static bool fill_row(Loader *loader, Slot *slot, int64_t row, int64_t sample, Error *error) {
     const LoaderSettings *settings = &loader->settings;
-    int64_t at = 0;
+    int64_t T = settings->sequence_length, count = 0;
+    int32_t *tokens = slot->tokens + row * T, *targets = slot->targets + row * T,
+            *begins = slot->document_start + row * T;
     if (sample >= 0) {
         int64_t epoch = sample / loader->rows, index = sample % loader->rows;
         if (settings->shuffle) index = order_row(settings->seed, epoch, loader->rows, index);
-        int64_t count = packer_row(loader->packer, index, loader->segments);
-        for (int64_t i = 0; i < count; i++) {
-            if (!fill_segment(loader, slot, row, at, loader->segments[i], error)) return false;
-            at += loader->segments[i].count;
-        }
+        int64_t segments = packer_row(loader->packer, index, loader->segments);
+        for (int64_t i = 0; i < segments; count += loader->segments[i++].count)
+            if (!read_segment(loader, count, loader->segments[i], begins, error)) return false;
     }
-    for (int64_t i = at; i < settings->sequence_length; i++) {
-        slot->tokens[row + i] = 0;
-        slot->targets[row + i] = -1;
-        slot->document_start[row + i] = (int32_t)at;
+    int64_t inputs = count ? count - 1 : 0;
+    for (int64_t i = 0; i < inputs; i++) {
+        tokens[i] = (int32_t)loader->row[i];
+        targets[i] = (int32_t)loader->row[i + 1];
     }
+    for (int64_t i = inputs; i < T; i++) {
+        tokens[i] = 0;
+        targets[i] = -1;
+        begins[i] = (int32_t)inputs;
+    }
+    slot->batch.target_count += inputs;
     return true;
 }
 
@@ -108,9 +112,7 @@ static bool fill_batch(Loader *loader, Slot *slot, int64_t position, Error *erro
     slot->next = end;
     for (int64_t row = 0; row < settings->micro_batch; row++) {
         int64_t sample = first + row * settings->ranks;
-        if (!fill_row(loader, slot, row * settings->sequence_length, sample < end ? sample : -1,
-                      error))
-            return false;
+        if (!fill_row(loader, slot, row, sample < end ? sample : -1, error)) return false;
     }
     return true;
 }
@@ -195,9 +197,9 @@ static bool allocate_ring(Loader *loader, Error *error) {
     loader->storage = allocate(arrays, elements * sizeof *loader->storage, error);
     if (!loader->storage) return false;
     loader->slots = allocate((size_t)loader->ring, sizeof *loader->slots, error);
-    loader->segments = loader->slots ? allocate(T, sizeof *loader->segments, error) : NULL;
-    loader->stretch = loader->segments ? allocate(T + 1, sizeof *loader->stretch, error) : NULL;
-    if (!loader->stretch) return false;
+    loader->segments = loader->slots ? allocate(T + 1, sizeof *loader->segments, error) : NULL;
+    loader->row = loader->segments ? allocate(T + 1, sizeof *loader->row, error) : NULL;
+    if (!loader->row) return false;
     for (size_t i = 0; i < (size_t)loader->ring; i++) {
         int32_t *tokens = loader->storage + 3 * i * elements;
         loader->slots[i] = (Slot){.tokens = tokens,
@@ -250,7 +252,7 @@ void loader_free(Loader *loader) {
     free(loader->slots);
     free(loader->storage);
     free(loader->segments);
-    free(loader->stretch);
+    free(loader->row);
     free(loader);
 }
 
@@ -262,9 +264,14 @@ int64_t loader_samples_per_epoch(const Loader *loader) {
     return loader->rows;
 }
 
+double loader_cropped_share(const Loader *loader) {
+    double tokens = (double)dataset_tokens(loader->dataset, loader->settings.split);
+    return (double)packer_cropped(loader->packer) / tokens;
+}
+
 size_t loader_memory(const Loader *loader) {
     size_t T = (size_t)loader->settings.sequence_length, ring = (size_t)loader->ring;
     size_t batch = 3 * (size_t)loader->settings.micro_batch * T * sizeof *loader->storage;
     return sizeof *loader + packer_memory(loader->packer) + ring * (sizeof *loader->slots + batch) +
-           T * sizeof *loader->segments + (T + 1) * sizeof *loader->stretch;
+           (T + 1) * (sizeof *loader->segments + sizeof *loader->row);
 }

@@ -11,14 +11,14 @@
 
 #include "data/dataset.h"
 
-/* Wherever a token is not the split's last, its target is the token that follows it there: that of a
- * document's last token is the separator of the next, which is how a model learns to stop. */
+/* A token's target is the token after it in the row of T + 1: that of a document's last token is the
+ * separator of the next, which is how a model learns to stop. */
 typedef enum Packing {
     PACKING_STREAM,    /* documents end to end, cut every T tokens; nothing is lost */
     PACKING_DOCUMENTS, /* a row starts with a document; documents longer than a row go on in the next
                           row, short ones share a row; the rest of a row is padding (target -1) */
-    PACKING_BESTFIT, /* nanochat's: repeatedly the longest of 1000 documents that fits in T + 1; when
-                          none fits, the shortest is cropped to fill the row, its rest lost */
+    PACKING_BESTFIT, /* nanochat's: repeatedly the longest of 1000 to 1127 documents that fits into the
+                        row of T + 1; when none does, the shortest is cropped to fill it, its rest lost */
 } Packing;
 
 typedef struct LoaderSettings {
@@ -57,6 +57,8 @@ bool loader_next(Loader *loader, Batch *batch, double *waited, Error *error);
 int64_t loader_position(const Loader *loader);
 /* Samples (rows of T) in one epoch. */
 int64_t loader_samples_per_epoch(const Loader *loader);
+/* The share of the split's tokens that no row has: what best fit crops, 0 with the other packings. */
+double loader_cropped_share(const Loader *loader);
 /* Bytes that the loader holds for its ring and tables, for the memory table. */
 size_t loader_memory(const Loader *loader);
 

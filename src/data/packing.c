@@ -6,7 +6,9 @@
 #include "base/integer.h"
 #include "base/memory.h"
 
-enum { BESTFIT_BUFFER = 1000 }; /* documents to choose from, as nanochat does */
+/* Documents to choose from in best fit, as nanochat does: while there are fewer than so many, a batch more
+ * arrives. */
+enum { BESTFIT_ENOUGH = 1000, BESTFIT_BATCH = 128 };
 
 struct Packer {
     Packing packing;
@@ -16,6 +18,7 @@ struct Packer {
                               chosen; [rows + 1] */
     size_t capacity;       /* of first */
     uint32_t *chosen;      /* bestfit: documents in the order in which they were taken */
+    int64_t cropped;       /* bestfit: tokens that are in no row */
 };
 
 static int64_t document_length(const Packer *packer, int64_t document) {
@@ -53,7 +56,7 @@ static bool pack_documents(Packer *packer, Error *error) {
 /* Best fit's buffer: keys length << 32 | ~document, the largest first. So of equally long documents the
  * first to arrive comes first, and the short ones, which come and go, move little. */
 typedef struct Buffer {
-    uint64_t keys[BESTFIT_BUFFER];
+    uint64_t keys[BESTFIT_ENOUGH - 1 + BESTFIT_BATCH];
     int count;
 } Buffer;
 
@@ -81,6 +84,12 @@ static void buffer_insert(Buffer *buffer, uint64_t key) {
     buffer->count++;
 }
 
+static void buffer_refill(Buffer *buffer, const Packer *packer, int64_t *arrived) {
+    int64_t end = smaller(*arrived + BESTFIT_BATCH, packer->documents);
+    for (; *arrived < end; ++*arrived)
+        buffer_insert(buffer, buffer_key(document_length(packer, *arrived), *arrived));
+}
+
 /* Takes the first of the longest documents within `space`, else the first of the shortest. */
 static uint64_t buffer_take(Buffer *buffer, int64_t space) {
     int64_t shortest = (int64_t)(buffer->keys[buffer->count - 1] >> 32);
@@ -101,8 +110,8 @@ static bool pack_bestfit(Packer *packer, Error *error) {
     Buffer buffer = {.count = 0};
     int64_t arrived = 0, taken = 0, space = 0;
     while (taken < packer->documents) {
-        for (; buffer.count < BESTFIT_BUFFER && arrived < packer->documents; arrived++)
-            buffer_insert(&buffer, buffer_key(document_length(packer, arrived), arrived));
+        while (buffer.count < BESTFIT_ENOUGH && arrived < packer->documents)
+            buffer_refill(&buffer, packer, &arrived);
         if (space <= 0) {
             space = packer->T + 1;
             if (!add_row(packer, taken, error)) return false;
@@ -110,6 +119,7 @@ static bool pack_bestfit(Packer *packer, Error *error) {
         uint64_t key = buffer_take(&buffer, space);
         packer->chosen[taken++] = ~(uint32_t)key;
         space -= (int64_t)(key >> 32);
+        if (space < 0) packer->cropped -= space;
     }
     packer->first[packer->rows] = taken;
     return true;
@@ -152,14 +162,18 @@ int64_t packer_rows(const Packer *packer) {
     return packer->rows;
 }
 
+int64_t packer_cropped(const Packer *packer) {
+    return packer->cropped;
+}
+
 size_t packer_memory(const Packer *packer) {
     size_t chosen = packer->chosen ? (size_t)packer->documents * sizeof *packer->chosen : 0;
     return packer->capacity * sizeof *packer->first + chosen;
 }
 
 static int64_t bestfit_row(const Packer *packer, int64_t row, Segment *segments) {
-    int64_t count = 0, space = packer->T;
-    for (int64_t i = packer->first[row]; i < packer->first[row + 1] && space > 0; i++) {
+    int64_t count = 0, space = packer->T + 1;
+    for (int64_t i = packer->first[row]; i < packer->first[row + 1]; i++) {
         int64_t document = packer->chosen[i];
         Segment segment = {packer->starts[document],
                            smaller(space, document_length(packer, document))};
@@ -171,9 +185,9 @@ static int64_t bestfit_row(const Packer *packer, int64_t row, Segment *segments)
 
 int64_t packer_row(const Packer *packer, int64_t row, Segment *segments) {
     if (packer->packing == PACKING_BESTFIT) return bestfit_row(packer, row, segments);
-    int64_t start = row * packer->T, end = smaller(start + packer->T, packer->tokens - 1);
+    int64_t start = row * packer->T, end = start + packer->T;
     if (packer->packing == PACKING_DOCUMENTS)
         start = packer->first[row], end = packer->first[row + 1];
-    segments[0] = (Segment){start, end - start};
+    segments[0] = (Segment){start, smaller(end + 1, packer->tokens) - start};
     return 1;
 }

@@ -4,8 +4,7 @@
 
 #include "data/loader.h"
 
-/* Tokens start..start+count-1 stand in the row, in this order; the target of each is the token that
- * follows it in the split. */
+/* Tokens start..start+count-1 of the split. */
 typedef struct Segment {
     int64_t start, count;
 } Segment;
@@ -17,10 +16,13 @@ Packer *packer_open(const Dataset *dataset, Split split, Packing packing, int64_
 void packer_free(Packer *packer);
 
 int64_t packer_rows(const Packer *packer);
+/* Tokens of the split that are in no row. */
+int64_t packer_cropped(const Packer *packer);
 size_t packer_memory(const Packer *packer);
 
-/* Fills segments[0..n-1] (room for sequence_length) with those of a row, and returns n. Their counts
- * add up to at most sequence_length; the rest of the row is padding. */
+/* Fills segments[0..n-1] (room for sequence_length + 1) with those of a row, and returns n. They stand in
+ * the row in this order, at most sequence_length + 1 tokens: each has the next as its target, the last is
+ * a target only, and what the row lacks is padding. */
 int64_t packer_row(const Packer *packer, int64_t row, Segment *segments);
 
 #endif

@@ -6,7 +6,6 @@
 
 #include "data/loader.h"
 #include "data/order.h"
-#include "data/packing.h"
 #include "make_dataset.h"
 
 enum { VOCAB = 60000, DOCUMENTS = 3000 };
@@ -96,65 +95,10 @@ static void test_document_rows(void **state) {
                (int32_t[]){2, 3, 4, 0, 0, -1, -1, -1}, (int32_t[]){0, 0, 0, 0, 4, 5, 5, 5});
     expect_row(&batch, 1, 8, (int32_t[]){0, 7, 8, 9, 10, 11, 12, 13},
                (int32_t[]){7, 8, 9, 10, 11, 12, 13, 14}, (int32_t[8]){0});
-    expect_row(&batch, 2, 8, (int32_t[]){14, 0, 16, 17, 18, 19, 20, 0},
-               (int32_t[]){0, 16, 17, 18, 19, 20, -1, -1}, (int32_t[]){0, 1, 1, 1, 1, 1, 1, 7});
+    expect_row(&batch, 2, 8, (int32_t[]){14, 0, 16, 17, 18, 19, 0, 0},
+               (int32_t[]){0, 16, 17, 18, 19, 20, -1, -1}, (int32_t[]){0, 1, 1, 1, 1, 1, 6, 6});
     assert_int_equal(batch.target_count, 5 + 8 + 6);
     loader_free(loader);
-}
-
-/* nanochat's loop as it reads: a list, and two linear searches. */
-static int64_t reference_bestfit(int64_t T, int64_t *rows_of, int64_t *chosen) {
-    int64_t buffer[1000], count = 0, arrived = 0, taken = 0, rows = 0;
-    while (taken < DOCUMENTS) {
-        for (int64_t space = T + 1; space > 0 && taken < DOCUMENTS;) {
-            while (count < 1000 && arrived < DOCUMENTS) buffer[count++] = arrived++;
-            int64_t best = -1, shortest = 0;
-            for (int64_t i = 0; i < count; i++) {
-                int64_t length = lengths[buffer[i]];
-                if (length <= space && (best < 0 || length > lengths[buffer[best]])) best = i;
-                if (length < lengths[buffer[shortest]]) shortest = i;
-            }
-            if (best < 0) best = shortest;
-            rows_of[taken] = rows;
-            chosen[taken++] = buffer[best];
-            space -= lengths[buffer[best]];
-            count--;
-            memmove(buffer + best, buffer + best + 1, (size_t)(count - best) * sizeof *buffer);
-        }
-        rows++;
-    }
-    return rows;
-}
-
-static void test_bestfit_equals_reference(void **state) {
-    (void)state;
-    enum { T = 64 };
-    Error error;
-    int64_t *rows_of = calloc(DOCUMENTS, sizeof *rows_of),
-            *chosen = calloc(DOCUMENTS, sizeof *chosen);
-    Segment segments[T];
-    Packer *packer = packer_open(dataset, SPLIT_TRAIN, PACKING_BESTFIT, T, &error);
-    assert_done(packer, error);
-    assert_int_equal(packer_rows(packer), reference_bestfit(T, rows_of, chosen));
-    const int64_t *starts = dataset_document_starts(dataset, SPLIT_TRAIN);
-    int64_t taken = 0, full = 0;
-    for (int64_t row = 0; row < packer_rows(packer); row++) {
-        int64_t count = packer_row(packer, row, segments), filled = 0, k = 0;
-        for (; taken < DOCUMENTS && rows_of[taken] == row; taken++) {
-            int64_t length = lengths[chosen[taken]];
-            if (length > T - filled) length = T - filled;
-            if (!length) continue; /* it gave the row's last target only */
-            assert_int_equal(segments[k].start, starts[chosen[taken]]);
-            assert_int_equal(segments[k].count, length);
-            filled += length, k++;
-        }
-        assert_int_equal(count, k);
-        full += filled == T;
-    }
-    assert_true(full >= packer_rows(packer) - 1);
-    packer_free(packer);
-    free(rows_of);
-    free(chosen);
 }
 
 static void test_order_is_a_permutation(void **state) {
@@ -263,31 +207,37 @@ static void test_position_alone_decides(void **state) {
     }
 }
 
-static void test_ranks_share_the_rows(void **state) {
-    (void)state;
-    enum { T = 50, B = 3, RANKS = 4, BATCHES = 40 };
-    LoaderSettings settings = {.packing = PACKING_DOCUMENTS,
+static void expect_ranks_to_share(Packing packing, int64_t ranks) {
+    enum { T = 50, B = 3, BATCHES = 40 };
+    LoaderSettings settings = {.packing = packing,
                                .sequence_length = T,
                                .micro_batch = B,
                                .shuffle = true,
                                .seed = 5,
-                               .ranks = RANKS};
-    LoaderSettings alone = settings;
-    alone.ranks = 1;
-    int32_t *whole = read_rows(alone, 0, B * RANKS * BATCHES);
-    for (settings.rank = 0; settings.rank < RANKS; settings.rank++) {
+                               .ranks = 1};
+    int32_t *whole = read_rows(settings, 0, B * ranks * BATCHES);
+    settings.ranks = ranks;
+    for (settings.rank = 0; settings.rank < ranks; settings.rank++) {
         Loader *loader = open_loader(dataset, settings, 0);
         for (int64_t i = 0; i < BATCHES; i++) {
             Batch batch = next(loader);
-            assert_int_equal(batch.sample, i * B * RANKS + settings.rank);
+            assert_int_equal(batch.sample, i * B * ranks + settings.rank);
             for (int64_t row = 0; row < B; row++)
                 assert_memory_equal(batch.tokens + row * T,
-                                    whole + (batch.sample + row * RANKS) * T * 3, T * 4);
+                                    whole + (batch.sample + row * ranks) * T * 3, T * 4);
         }
-        assert_int_equal(loader_position(loader), B * RANKS * BATCHES);
+        assert_int_equal(loader_position(loader), B * ranks * BATCHES);
         loader_free(loader);
     }
     free(whole);
+}
+
+static void test_ranks_share_the_rows(void **state) {
+    (void)state;
+    for (Packing packing = PACKING_STREAM; packing <= PACKING_BESTFIT; packing++) {
+        expect_ranks_to_share(packing, 4);
+        expect_ranks_to_share(packing, 7);
+    }
 }
 
 static void test_wrong_settings(void **state) {
@@ -358,7 +308,6 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_stream_rows),
         cmocka_unit_test(test_document_rows),
-        cmocka_unit_test(test_bestfit_equals_reference),
         cmocka_unit_test(test_order_is_a_permutation),
         cmocka_unit_test(test_each_token_once_an_epoch),
         cmocka_unit_test(test_position_alone_decides),
