@@ -51,14 +51,31 @@ bool launch(Call *call, const char *kernel, Grid grid, unsigned threads, int64_t
 bool launch_only(Call *call, const char *kernel, Grid grid, unsigned threads, int64_t shared,
                  void **arguments);
 
+/* Threads of a block that walks over rows of `length` numbers of the storage type, 16 bytes a thread at a
+ * time: whole warps, at most `most`. */
+unsigned row_threads(const Call *call, int64_t length, int64_t most);
+
 /* Queues an operation: operations.c has the table from kinds to the functions below. */
 bool launch_operation(Call *call);
 
 bool launch_attention_forward(Call *call);
 bool launch_attention_backward(Call *call);
 bool launch_attention_decode(Call *call);
+bool launch_qkv_forward(Call *call);
+bool launch_qkv_backward(Call *call);
+bool launch_relu2_forward(Call *call);
+bool launch_relu2_backward(Call *call);
+bool launch_gate_forward(Call *call);
+bool launch_gate_backward(Call *call);
+bool launch_smear_forward(Call *call);
+bool launch_smear_backward(Call *call);
+bool launch_blend_forward(Call *call);
+bool launch_blend_backward(Call *call);
 bool launch_gradient_norm(Call *call);
 bool launch_adamw(Call *call);
+bool launch_muon_begin(Call *call);
+bool launch_muon_polynomial(Call *call);
+bool launch_muon_end(Call *call);
 bool launch_copy_start(Call *call);
 bool launch_copy_wait(Call *call);
 

@@ -3,6 +3,7 @@
 enum { FLOAT = 4, DOUBLE = 8 };
 
 static int64_t rmsnorm_backward(const Operation *operation, Error *error) {
+    if (operation->inputs[4].buffer < 0) return 0; /* no weight, whose gradient is summed */
     enum { WIDTH_MOST = 24 << 10 }; /* a row of fp32 sums in the least shared memory of all chips */
     const int64_t N = operation->norm.N, C = operation->norm.C;
     if (C > WIDTH_MOST) {
@@ -25,8 +26,21 @@ int64_t cuda_workspace(const Program *program, const Operation *operation, Error
         return cuda_attention_workspace(program, operation, error);
     case OP_RMSNORM_BACKWARD:
         return rmsnorm_backward(operation, error);
+    case OP_GATE_BACKWARD:
+        return operation->gate.gates * operation->gate.channels *
+               cuda_gate_blocks(operation->gate.N) * DOUBLE;
+    case OP_SMEAR_BACKWARD:
+        return cuda_smear_blocks(operation->smear.N) * DOUBLE;
+    case OP_BLEND_BACKWARD:
+        return 2 * cuda_blend_blocks(operation->blend.n) * DOUBLE;
     case OP_GRADIENT_NORM:
         return CUDA_SUM_BLOCKS * DOUBLE;
+    case OP_MUON_BEGIN: /* sums of squares: of rows, and of what has a variance */
+        return operation->muon.rows * FLOAT;
+    case OP_MUON_END:
+        return (operation->muon.rows > operation->muon.columns ? operation->muon.rows
+                                                               : operation->muon.columns) *
+               FLOAT;
     default:
         return 0;
     }
