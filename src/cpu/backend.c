@@ -42,12 +42,29 @@ static int64_t matmul_workspace(const CpuKernels *kernels, const Program *progra
 static int64_t workspace(const Program *program, const Operation *operation, Error *error) {
     const CpuKernels *kernels = cpu_kernels(program->storage, error);
     if (!kernels) return -1;
-    if (operation->kind == OP_MATMUL) return matmul_workspace(kernels, program, operation, error);
-    if (operation->kind == OP_RMSNORM_BACKWARD)
+    switch (operation->kind) {
+    case OP_MATMUL:
+        return matmul_workspace(kernels, program, operation, error);
+    case OP_RMSNORM_BACKWARD:
         return (int64_t)kernels->rmsnorm_workspace(operation->norm.N, operation->norm.C);
-    if (operation->kind == OP_ATTENTION_FORWARD || operation->kind == OP_ATTENTION_BACKWARD)
+    case OP_ATTENTION_FORWARD:
+    case OP_ATTENTION_BACKWARD:
         return (int64_t)kernels->attention_workspace(operation->attention);
-    return 0;
+    case OP_MUON_BEGIN:
+    case OP_MUON_END:
+        return (int64_t)kernels->muon_workspace(operation->muon);
+    case OP_GATE_BACKWARD:
+        return (int64_t)kernels->gate_workspace(operation->gate);
+    case OP_SMEAR_BACKWARD:
+        return (int64_t)kernels->smear_workspace(operation->smear);
+    case OP_BLEND_BACKWARD:
+        return (int64_t)kernels->blend_workspace(operation->blend);
+    case OP_MUON_BEGIN:
+    case OP_MUON_END:
+        return (int64_t)kernels->muon_workspace(operation->muon);
+    default:
+        return 0;
+    }
 }
 
 /* Bandwidth of memory, reading and writing: the best of a few rounds over at most `limit` bytes. */

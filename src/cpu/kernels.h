@@ -85,7 +85,7 @@ typedef struct CpuKernels {
     /* Rotates the first `rotated` heads of each row of `heads` heads of D, and copies the others:
      * halves x1, x2 become x1*cos - x2*sin, x2*cos + x1*sin with cos_sin[position][D/2][2]. The
      * position of token n is offset + n % T, less branch_start[n] where that is given. inverse: by the
-     * negative angle, which is the backward. out may be x. */
+     * negative angle, which is the backward. out may be x. D is at most 256. */
     void (*rope)(void *out, const void *x, const float *cos_sin, const int32_t *branch_start,
                  int64_t N, int64_t T, int64_t heads, int64_t rotated, int64_t D, int64_t offset,
                  bool inverse);
@@ -94,7 +94,8 @@ typedef struct CpuKernels {
      * by minus the angle of its position (as rope, inverse) and becomes scale * z * r with
      * r = 1/sqrt(mean(z^2) + eps), kept in rstd[N,H+KV]. To value head kv is added
      * gates[n,kv] * values[tokens[n],kv*D..]; tokens, values [V,KV*D] and gates [N,KV] may be NULL.
-     * branch_start[N] may be NULL; position is that of the first token of a row of T. */
+     * branch_start[N] may be NULL; position is that of the first token of a row of T. out may be projected. D is
+     * at most 256. */
     void (*qkv_forward)(void *out, float *rstd, const void *projected, const float *cos_sin,
                         const int32_t *branch_start, const int32_t *tokens, const void *values,
                         const float *gates, int64_t position, QkvShape shape);

@@ -376,16 +376,20 @@ static inline vfloat vscale(vfloat p, vfloat n) {
 #endif
 }
 
-/* e^r * 2^n for |r| <= ln(2)/2: polynomial of least relative error (3e-9), fitted for hearth. */
-static inline vfloat vexp_reduced(vfloat r, vfloat n) {
+/* (e^r - 1) / r for |r| <= ln(2)/2: e^r is within 3e-9, the least that a polynomial of its degree
+ * can reach; fitted for hearth. */
+static inline vfloat vexp_slope(vfloat r) {
     vfloat p = splat(0x1.6a2352p-10f);
     p = p * r + splat(0x1.123a6cp-7f);
     p = p * r + splat(0x1.5558f4p-5f);
     p = p * r + splat(0x1.555490p-3f);
     p = p * r + splat(0x1.fffffcp-2f);
-    p = p * r + splat(1);
-    p = p * r + splat(1);
-    return vscale(p, n);
+    return p * r + splat(1);
+}
+
+/* e^r * 2^n */
+static inline vfloat vexp_reduced(vfloat r, vfloat n) {
+    return vscale(vexp_slope(r) * r + splat(1), n);
 }
 
 /* To the nearest integer, for |x| < 2^22. */
@@ -394,13 +398,17 @@ static inline vfloat vround(vfloat x) {
     return x + shift - shift;
 }
 
+/* x - n ln 2: in two parts, n times the first of which is exact */
+static inline vfloat vexp_rest(vfloat x, vfloat n) {
+    x = x - n * splat(0x1.62e4p-1f);
+    return x - n * splat(0x1.7f7d1cp-20f);
+}
+
 /* e^x within 2 units in the last place; 0 for -inf and below about -104, inf above 88.73; NaN stays. */
 static inline vfloat vexp(vfloat x) {
     x = vmin(splat(90), vmax(splat(-105), x));
     vfloat n = vround(x * splat(0x1.715476p+0f));
-    vfloat r = x - n * splat(0x1.62e4p-1f); /* ln 2 in two parts; n times the first is exact */
-    r = r - n * splat(0x1.7f7d1cp-20f);
-    return vexp_reduced(r, n);
+    return vexp_reduced(vexp_rest(x, n), n);
 }
 
 /* 2^x with the same bounds: for softmax, whose scores absorb log2(e) into their scale. */
@@ -413,6 +421,15 @@ static inline vfloat vexp2(vfloat x) {
 /* 1 / (1 + e^-x): silu(x) = x * vsigmoid(x) */
 static inline vfloat vsigmoid(vfloat x) {
     return splat(1) / (splat(1) + vexp(-x));
+}
+
+/* From e^2x - 1, made of 2^n (e^r - 1) and 2^n - 1: the relative error is small near zero too. */
+static inline vfloat vtanh(vfloat x) {
+    x = vmin(splat(20), vmax(splat(-20), splat(2) * x)); /* beyond, the result is +-1 */
+    vfloat n = vround(x * splat(0x1.715476p+0f)), power = vscale(splat(1), n);
+    vfloat r = vexp_rest(x, n);
+    vfloat less_one = power * (vexp_slope(r) * r) + (power - splat(1));
+    return less_one / (less_one + splat(2));
 }
 
 #endif

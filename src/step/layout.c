@@ -57,6 +57,10 @@ static int in_place_input(const Operation *operation) {
     switch (operation->kind) {
     case OP_ROPE_FORWARD:
     case OP_ROPE_BACKWARD:
+    case OP_QKV_FORWARD:
+    case OP_QKV_BACKWARD:
+    case OP_RELU2_BACKWARD:
+    case OP_BLEND_BACKWARD:
         return 0;
     case OP_RMSNORM_BACKWARD:
         return 1;

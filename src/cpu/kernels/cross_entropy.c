@@ -14,50 +14,79 @@ static inline vfloat lanes_or(vfloat x, int64_t count, float otherwise) {
     return vselect(lane < splat_int((int32_t)count), x, splat(otherwise));
 }
 
-/* As row_load(), with -infinity beyond the end: e^-inf adds nothing. */
+/* As load_columns(), with -infinity beyond the end: e^-inf adds nothing. */
 static inline vfloat logits_load(const Storage *row, int64_t v, int64_t V) {
     return v + W <= V ? vload(row + v) : lanes_or(vload_part(row + v, V - v), V - v, -INFINITY);
 }
 
-/* log(sum(exp(row))) */
-static float log_sum_exp(const Storage *row, int64_t V) {
-    float largest = -INFINITY, sum = 0;
-    for (int64_t start = 0; start < V; start += CHUNK) {
-        int64_t end = start + CHUNK < V ? start + CHUNK : V;
-        vfloat maxima = splat(largest), sums = {0};
-        for (int64_t v = start; v < end; v += W) maxima = vmax(maxima, logits_load(row, v, V));
-        float before = largest;
-        largest = vlargest(maxima);
-        for (int64_t v = start; v < end; v += W)
-            sums += vexp(logits_load(row, v, V) - splat(largest));
-        sum = sum * expf(before - largest) + vsum(sums);
-    }
-    return largest + logf(sum);
+/* What a logit counts as; cap 0: itself. */
+static inline vfloat capped(vfloat logit, float cap) {
+    return cap > 0 ? splat(cap) * vtanh(logit * splat(1 / cap)) : logit;
 }
 
-static void gradient_row(Storage *row, int64_t target, float lse, int64_t V, float scale) {
-    float at_target = storage_to_float(row[target]);
-    for (int64_t v = 0; v < V; v += W)
-        row_store(row, v, V, vexp(row_load(row, v, V) - splat(lse)) * splat(scale));
-    row[target] = storage_from_float((expf(at_target - lse) - 1) * scale);
+static float logit_at(const Storage *row, int64_t v, float cap) {
+    return capped(splat(storage_to_float(row[v])), cap)[0];
+}
+
+static float largest_logit(const Storage *row, int64_t start, int64_t end, float least) {
+    vfloat maxima = splat(least);
+    for (int64_t v = start; v < end; v += W) maxima = vmax(maxima, logits_load(row, v, end));
+    return vlargest(maxima);
+}
+
+/* log(sum(exp(row))). The largest logit stays the largest under a cap. */
+static float log_sum_exp(const Storage *row, int64_t V, float cap) {
+    float largest = -INFINITY, reference = -INFINITY, sum = 0;
+    for (int64_t start = 0; start < V; start += CHUNK) {
+        const int64_t end = start + CHUNK < V ? start + CHUNK : V;
+        largest = largest_logit(row, start, end, largest);
+        const float before = reference;
+        reference = capped(splat(largest), cap)[0];
+        vfloat sums = {0};
+        for (int64_t v = start; v < end; v += W)
+            sums += vexp(capped(logits_load(row, v, end), cap) - splat(reference));
+        sum = sum * expf(before - reference) + vsum(sums);
+    }
+    return reference + logf(sum);
+}
+
+/* The first of the largest; 0 where there is none. */
+static int32_t best_of(const Storage *row, int64_t V) {
+    const float largest = largest_logit(row, 0, V, -INFINITY);
+    for (int64_t v = 0; v < V; v++)
+        if (storage_to_float(row[v]) == largest) return (int32_t)v;
+    return 0;
+}
+
+/* (softmax - onehot) scale c', where c' = 1 - (c / cap)^2 is the derivative of the capped logit c. */
+static inline vfloat gradient_of(vfloat logit, float lse, float onehot, float scale, float cap) {
+    const vfloat counted = capped(logit, cap), part = counted * splat(cap > 0 ? 1 / cap : 0);
+    const vfloat slope = splat(scale) * (splat(1) - part * part);
+    return (vexp(counted - splat(lse)) - splat(onehot)) * slope;
+}
+
+static void gradient_row(Storage *row, int64_t target, float lse, const CrossEntropyShape *shape) {
+    const float scale = shape->scale, cap = shape->cap;
+    const vfloat at_target = splat(storage_to_float(row[target]));
+    for (int64_t v = 0; v < shape->V; v += W)
+        row_store(row, v, shape->V, gradient_of(row_load(row, v, shape->V), lse, 0, scale, cap));
+    row[target] = storage_from_float(gradient_of(at_target, lse, 1, scale, cap)[0]);
+    memset(row + shape->V, 0, (size_t)(shape->stride - shape->V) * sizeof *row);
 }
 
 void KERNEL(cross_entropy)(float *losses, void *logits, int32_t *best, const int32_t *targets,
                            CrossEntropyShape shape) {
-    const int64_t n = shape.N, V = shape.V;
-    const float scale = shape.scale;
-    const bool gradient = shape.gradient;
-    (void)best;
 #pragma omp parallel for schedule(static)
-    for (int64_t i = 0; i < n; i++) {
-        Storage *row = (Storage *)logits + i * V;
-        losses[i] = 0;
-        if (targets[i] < 0) {
-            if (gradient) memset(row, 0, (size_t)V * sizeof *row);
+    for (int64_t n = 0; n < shape.N; n++) {
+        Storage *row = (Storage *)logits + n * shape.stride;
+        if (best) best[n] = best_of(row, shape.V);
+        losses[n] = 0;
+        if (targets[n] < 0) {
+            if (shape.gradient) memset(row, 0, (size_t)shape.stride * sizeof *row);
             continue;
         }
-        float lse = log_sum_exp(row, V);
-        losses[i] = lse - storage_to_float(row[targets[i]]);
-        if (gradient) gradient_row(row, targets[i], lse, V, scale);
+        const float lse = log_sum_exp(row, shape.V, shape.cap);
+        losses[n] = lse - logit_at(row, targets[n], shape.cap);
+        if (shape.gradient) gradient_row(row, targets[n], lse, &shape);
     }
 }

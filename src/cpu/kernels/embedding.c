@@ -10,7 +10,10 @@ void KERNEL(embedding_forward)(void *out, const int32_t *tokens, const void *wei
     const Storage *table = weight;
 #pragma omp parallel for schedule(static)
     for (int64_t n = 0; n < N; n++)
-        memcpy(rows + n * C, table + tokens[n] * C, (size_t)C * sizeof *rows);
+        if (tokens[n] >= 0)
+            memcpy(rows + n * C, table + tokens[n] * C, (size_t)C * sizeof *rows);
+        else
+            memset(rows + n * C, 0, (size_t)C * sizeof *rows);
 }
 
 /* Each thread takes some of the columns and all the tokens, so that rows of a repeated token are

@@ -17,11 +17,29 @@
     X(rmsnorm_backward) \
     X(rmsnorm_workspace) \
     X(rope) \
+    X(qkv_forward) \
+    X(qkv_backward) \
     X(swiglu_forward) \
     X(swiglu_backward) \
+    X(relu2_forward) \
+    X(relu2_backward) \
+    X(gate_forward) \
+    X(gate_backward) \
+    X(gate_workspace) \
+    X(smear_forward) \
+    X(smear_backward) \
+    X(smear_workspace) \
+    X(blend_forward) \
+    X(blend_backward) \
+    X(blend_workspace) \
     X(cross_entropy) \
+    X(soft_cap) \
     X(squared_norm) \
     X(adamw) \
+    X(muon_begin) \
+    X(muon_polynomial) \
+    X(muon_end) \
+    X(muon_workspace) \
     X(attention_forward) \
     X(attention_backward) \
     X(attention_workspace) \

@@ -13,6 +13,10 @@ size_t KERNEL(rmsnorm_workspace)(int64_t N, int64_t C) {
     return (size_t)divide_up(N, ROWS) * (size_t)C * sizeof(float);
 }
 
+static inline vfloat weight_load(const Storage *weight, int64_t c, int64_t C) {
+    return weight ? load_columns(weight, c, C) : splat(1);
+}
+
 void KERNEL(rmsnorm_forward)(void *out, float *rstd, const void *x, const void *weight, int64_t N,
                              int64_t C, float eps) {
 #pragma omp parallel for schedule(static)
@@ -26,7 +30,7 @@ void KERNEL(rmsnorm_forward)(void *out, float *rstd, const void *x, const void *
         }
         rstd[n] = 1 / sqrtf(vsum(squares) / (float)C + eps);
         for (int64_t c = 0; c < C; c += W)
-            row_store(to, c, C, row_load(from, c, C) * splat(rstd[n]) * row_load(weight, c, C));
+            row_store(to, c, C, row_load(from, c, C) * splat(rstd[n]) * weight_load(weight, c, C));
     }
 }
 
@@ -36,13 +40,15 @@ static void backward_row(Storage *dx, float *dweight, const Storage *dout, const
     vfloat products = {0};
     for (int64_t c = 0; c < C; c += W) {
         vfloat dout_x = row_load(dout, c, C) * row_load(x, c, C);
-        products = dout_x * row_load(weight, c, C) + products;
-        row_store_f32(dweight, c, C, dout_x * splat(rstd) + row_load_f32(dweight, c, C));
+        products = dout_x * weight_load(weight, c, C) + products;
+        if (dweight)
+            row_store_f32(dweight, c, C, dout_x * splat(rstd) + row_load_f32(dweight, c, C));
     }
     vfloat along_x = splat(rstd * rstd * vsum(products) / (float)C);
     for (int64_t c = 0; c < C; c += W) {
         vfloat above = dresidual ? row_load(dresidual, c, C) : splat(0);
-        vfloat scaled = row_load(dout, c, C) * row_load(weight, c, C) - along_x * row_load(x, c, C);
+        vfloat scaled =
+            row_load(dout, c, C) * weight_load(weight, c, C) - along_x * row_load(x, c, C);
         row_store(dx, c, C, scaled * splat(rstd) + above);
     }
 }
@@ -54,13 +60,14 @@ void KERNEL(rmsnorm_backward)(void *dx, float *dweight, const void *dout, const 
     const int64_t blocks = divide_up(N, ROWS);
 #pragma omp parallel for schedule(static)
     for (int64_t block = 0; block < blocks; block++) {
-        float *sums = partial + block * C;
-        memset(sums, 0, (size_t)C * sizeof *sums);
+        float *sums = dweight ? partial + block * C : NULL;
+        if (sums) memset(sums, 0, (size_t)C * sizeof *sums);
         for (int64_t n = block * ROWS; n < N && n < (block + 1) * ROWS; n++)
             backward_row((Storage *)dx + n * C, sums, (const Storage *)dout + n * C,
                          dresidual ? (const Storage *)dresidual + n * C : NULL,
                          (const Storage *)x + n * C, rstd[n], weight, C);
     }
+    if (!dweight) return;
 #pragma omp parallel for schedule(static)
     for (int64_t c = 0; c < C; c += W) {
         vfloat sum = {0};

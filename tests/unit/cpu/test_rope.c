@@ -67,7 +67,7 @@ static void check_size(const CpuKernels *kernels, int64_t B, int64_t T, int64_t 
 }
 
 static void check(const CpuKernels *kernels) {
-    static const int64_t dims[] = {2, 10, 64, 112, 128, 258};
+    static const int64_t dims[] = {2, 10, 64, 112, 128, 256};
     for (int d = 0; d < 6; d++) {
         check_size(kernels, 1, 1, dims[d]);
         check_size(kernels, 2, 7, dims[d]);
