@@ -63,7 +63,8 @@ bool workload_alike(const Operation *a, const Operation *b) {
 const char *workload_label(const Operation *operation) {
     static const char *const roles[] = {[MATMUL_FORWARD] = "matmul forward",
                                         [MATMUL_INPUT_GRADIENT] = "matmul input gradient",
-                                        [MATMUL_WEIGHT_GRADIENT] = "matmul weight gradient"};
+                                        [MATMUL_WEIGHT_GRADIENT] = "matmul weight gradient",
+                                        [MATMUL_UPDATE] = "matmul update"};
     return operation->kind == OP_MATMUL ? roles[operation->matmul.role]
                                         : operation_name(operation->kind);
 }

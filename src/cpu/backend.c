@@ -59,9 +59,6 @@ static int64_t workspace(const Program *program, const Operation *operation, Err
         return (int64_t)kernels->smear_workspace(operation->smear);
     case OP_BLEND_BACKWARD:
         return (int64_t)kernels->blend_workspace(operation->blend);
-    case OP_MUON_BEGIN:
-    case OP_MUON_END:
-        return (int64_t)kernels->muon_workspace(operation->muon);
     default:
         return 0;
     }

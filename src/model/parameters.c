@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/integer.h"
 #include "base/memory.h"
 #include "model/model.h"
 
@@ -251,40 +252,57 @@ bool parameters_tensors(ProgramTensors *tensors, const Backend *backend, Executo
     return done;
 }
 
-/* One of the up to four moment buffers: its tensors have `per` weights' elements to one of its own. */
-typedef struct MomentBuffer {
-    int buffer;
-    const char *suffix;
-    int64_t per;
-} MomentBuffer;
+/* A list in the making of tensors that lie in the program's buffers. */
+typedef struct StateList {
+    ProgramTensors *tensors;
+    const Program *program;
+    TensorPlace place;
+} StateList;
 
-static int moment_buffers(const Program *program, MomentBuffer out[4]) {
-    MomentBuffer all[] = {{program->moment1, "moment1", 1},
-                          {program->moment2, "moment2", 1},
-                          {program->absmax1, "absmax1", STATE_BLOCK},
-                          {program->absmax2, "absmax2", STATE_BLOCK}};
-    int count = 0;
-    for (int i = 0; i < 4; i++)
-        if (all[i].buffer >= 0) out[count++] = all[i];
-    return count;
+/* Elements of a buffer of the state, unless the program has no such buffer: as "NAME.SUFFIX". */
+static bool add_state(StateList *list, int buffer, int64_t first, int64_t elements,
+                      const char *name, const char *suffix, Error *error) {
+    if (buffer < 0) return true;
+    char full[sizeof list->program->parameters->name + 16];
+    snprintf(full, sizeof full, "%s.%s", name, suffix);
+    list->place.buffer = buffer;
+    Tensor shape = {.rank = 1, .shape = {elements}};
+    return add_tensor(list->tensors, list->place, &list->program->buffers[buffer], first, shape, full,
+                      error);
+}
+
+/* AdamW's state of a weight. */
+static bool add_moments(StateList *list, const Weight *weight, Error *error) {
+    const Program *program = list->program;
+    int64_t first = weight->state_offset, n = weight->rows * weight->columns,
+            block = first / STATE_BLOCK, blocks = divide_up(n, STATE_BLOCK);
+    return add_state(list, program->moment1, first, n, weight->name, "moment1", error) &&
+           add_state(list, program->moment2, first, n, weight->name, "moment2", error) &&
+           add_state(list, program->absmax1, block, blocks, weight->name, "absmax1", error) &&
+           add_state(list, program->absmax2, block, blocks, weight->name, "absmax2", error);
+}
+
+/* Muon's state of a parameter. */
+static bool add_momentum(StateList *list, const Parameter *parameter, Error *error) {
+    const Program *program = list->program;
+    return add_state(list, program->momentum, parameter->momentum_offset,
+                     elements_of(program, parameter), parameter->name, "momentum", error) &&
+           add_state(list, program->variance, parameter->variance_offset,
+                     larger(parameter->rows, columns_of(program, parameter)), parameter->name,
+                     "variance", error);
 }
 
 bool optimizer_tensors(ProgramTensors *tensors, const Backend *backend, Executor *executor,
                        const Program *program, Error *error) {
-    MomentBuffer buffers[4];
-    char name[sizeof program->weights->name + 16];
-    int kinds = moment_buffers(program, buffers), count = kinds * program->weight_count;
-    bool done = make_room(tensors, count, error);
-    for (int i = 0; done && i < count; i++) {
-        const Weight *weight = &program->weights[i / kinds];
-        const MomentBuffer *moment = &buffers[i % kinds];
-        TensorPlace place = {backend, executor, moment->buffer, 0};
-        Tensor shape = {
-            .rank = 1, .shape = {(weight->rows * weight->columns + moment->per - 1) / moment->per}};
-        snprintf(name, sizeof name, "%s.%s", weight->name, moment->suffix);
-        done = add_tensor(tensors, place, &program->buffers[place.buffer],
-                          weight->offset / moment->per, shape, name, error);
-    }
+    StateList list = {tensors, program, {backend, executor, -1, 0}};
+    bool done =
+        make_room(tensors, 4 * program->weight_count + 2 * program->parameter_count, error);
+    for (int i = 0; done && i < program->weight_count; i++)
+        if (program->weights[i].state_offset >= 0)
+            done = add_moments(&list, &program->weights[i], error);
+    for (int i = 0; done && i < program->parameter_count; i++)
+        if (program->parameters[i].momentum_offset >= 0)
+            done = add_momentum(&list, &program->parameters[i], error);
     if (!done) program_tensors_free(tensors);
     return done;
 }
@@ -308,7 +326,7 @@ bool optimizer_load(const Backend *backend, Executor *executor, const Program *p
         if (!tensor || tensor->type != want->type || tensor->bytes != want->bytes)
             done = fail(error,
                         "%s: %s is missing or of another format; resume with the same "
-                        "--optimizer-state that the checkpoint was written with",
+                        "--optimizer and --optimizer-state that the checkpoint was written with",
                         path, want->name);
         else
             upload_tensor(&wanted.places[i], tensor, file);

@@ -33,7 +33,8 @@ void program_tensors_free(ProgramTensors *tensors);
 bool parameters_tensors(ProgramTensors *tensors, const Backend *backend, Executor *executor,
                         const Program *program, Error *error);
 
-/* The optimizer's moments, one tensor for each moment of each weight ("layers.0.qkv.moment1"). */
+/* The optimizer's state: AdamW's moments of each of its weights ("layers.0.norm1.moment1"), Muon's momentum
+ * and variance of each of its parameters ("model.layers.0.mlp.up_proj.weight.momentum"). */
 bool optimizer_tensors(ProgramTensors *tensors, const Backend *backend, Executor *executor,
                        const Program *program, Error *error);
 

@@ -1,6 +1,7 @@
 #include "optim/optimizer.h"
 
 #include "optim/adamw.h"
+#include "optim/muon.h"
 
 const char *state_format_name(StateFormat format) {
     static const char *const names[] = {"fp32", "bf16", "8bit"};
@@ -25,10 +26,13 @@ bool optimizer_has_muon(const OptimizerSettings *settings) {
     return false;
 }
 
-static void make_states(Program *program, const OptimizerSettings *settings) {
+/* Those of AdamW. */
+static void make_moments(Program *program, const OptimizerSettings *settings) {
     int64_t elements = 0;
     for (int i = 0; i < program->weight_count; i++) {
         Weight *weight = &program->weights[i];
+        weight->state_offset = -1;
+        if (settings->groups[weight->role].muon) continue;
         weight->state_offset = elements;
         elements += adamw_state_elements(weight);
     }
@@ -36,7 +40,8 @@ static void make_states(Program *program, const OptimizerSettings *settings) {
 }
 
 void optimizer_write_update(Program *program, const OptimizerSettings *settings) {
-    make_states(program, settings);
+    make_moments(program, settings);
+    MuonBuffers muon = muon_make_buffers(program, settings);
     program->gradient_norm = program_buffer(program, BUFFER_OUTPUT, DTYPE_F32, 1, "gradient norm");
     program_begin_section(program, SECTION_UPDATE);
 
@@ -45,5 +50,8 @@ void optimizer_write_update(Program *program, const OptimizerSettings *settings)
     norm->inputs[0] = whole(program->gradient);
     norm->elements.n = program_weight_elements(program);
 
-    for (int i = 0; i < program->weight_count; i++) adamw_write(program, i, settings);
+    for (int i = 0; i < program->weight_count; i++)
+        if (!settings->groups[program->weights[i].role].muon) adamw_write(program, i, settings);
+    for (int i = 0; i < program->parameter_count; i++)
+        if (program->parameters[i].momentum_offset >= 0) muon_write(program, i, settings, &muon);
 }

@@ -31,7 +31,7 @@ OptimizerSettings optimizer_adamw(const AdamwSettings *settings);
 bool optimizer_has_muon(const OptimizerSettings *settings);
 
 /* The gradient's norm; AdamW with decoupled decay (arXiv 1711.05101), or Muon for each parameter, on every
- * weight; and gradients set back to zero. Adds the state buffers and sets the weights' state_offset. */
+ * weight; and gradients set back to zero. Adds the state buffers and sets the offsets into them. */
 void optimizer_write_update(Program *program, const OptimizerSettings *settings);
 
 const char *state_format_name(StateFormat format);

@@ -170,47 +170,70 @@ static bool offload_activations(Rewrite *rewrite, Error *error) {
 
 /* ---- Optimizer state ---- */
 
-/* Elements of a moment's buffer that belong to an update: absmax has one for each block. */
-static int64_t slice_elements(const Program *program, const Operation *operation, int moment) {
-    int64_t n = operation->adamw.n;
-    return moment == program->absmax1 || moment == program->absmax2 ? divide_up(n, STATE_BLOCK) : n;
+/* The update that operation `o` belongs to begins with this one, or at the latest one further back. */
+static int update_begin(const Rewrite *rewrite, int o) {
+    int first = rewrite->program->sections[SECTION_UPDATE].first;
+    while (o > first && rewrite->source[o].kind != OP_ADAMW &&
+           rewrite->source[o].kind != OP_MUON_BEGIN)
+        o--;
+    return o;
 }
 
-/* Puts a slice on the device in the place of an operand of update `o`. It is fetched while what stands
- * before the update runs, and stored while what stands behind it does. */
-static void offload_slice(Rewrite *rewrite, int o, Operand *operand) {
+/* Where the next update begins, or the section ends. */
+static int update_end(const Rewrite *rewrite, int o) {
+    Section section = rewrite->program->sections[SECTION_UPDATE];
+    int end = section.first + section.count;
+    do o++;
+    while (o < end && update_begin(rewrite, o) != o);
+    return (int)smaller(o, end);
+}
+
+/* Puts a slice of n elements on the device in the place of an operand of operation `o`. It is fetched while
+ * the update before runs, and stored while the one behind does. */
+static void offload_slice(Rewrite *rewrite, int o, Operand *operand, int64_t n) {
     Program *program = rewrite->program;
     Section section = program->sections[SECTION_UPDATE];
-    int end = section.first + section.count;
-    Buffer moment = program->buffers[operand->buffer];
-    int64_t n = slice_elements(program, &rewrite->source[o], operand->buffer);
+    int begin = update_begin(rewrite, o);
+    Buffer state = program->buffers[operand->buffer];
     Operand host = *operand;
     Operand slice = whole(
-        program_buffer(program, BUFFER_WORKSPACE, moment.dtype, n, "%.16s of %d", moment.name, o));
+        program_buffer(program, BUFFER_WORKSPACE, state.dtype, n, "%.16s of %d", state.name, o));
     program->buffers[host.buffer].space = SPACE_HOST;
     plan_copy(rewrite, (Copy){.to = slice,
                               .from = host,
                               .n = n,
                               .section = SECTION_UPDATE,
-                              .start = o > section.first ? o - 1 : o,
+                              .start = begin > section.first ? update_begin(rewrite, begin - 1) : o,
                               .wait = o});
     plan_copy(rewrite, (Copy){.to = host,
                               .from = slice,
                               .n = n,
                               .section = SECTION_UPDATE,
                               .start = o + 1,
-                              .wait = (int)smaller(o + 2, end)});
+                              .wait = update_end(rewrite, update_end(rewrite, o))});
     *operand = slice;
+}
+
+/* Moments of n parameters; absmax has an element for each block. */
+static void offload_moments(Rewrite *rewrite, int o) {
+    Operation *operation = &rewrite->source[o];
+    int64_t n = operation->adamw.n, blocks = divide_up(n, STATE_BLOCK);
+    for (int i = 2; i <= 5; i++)
+        if (operation->outputs[i].buffer >= 0)
+            offload_slice(rewrite, o, &operation->outputs[i], i < 4 ? n : blocks);
 }
 
 static void offload_state(Rewrite *rewrite) {
     Section section = rewrite->program->sections[SECTION_UPDATE];
     for (int o = section.first; o < section.first + section.count; o++) {
         Operation *operation = &rewrite->source[o];
-        if (operation->kind != OP_ADAMW) continue;
-        for (int i = 2; i <= 5; i++) /* moments and their absmax */
-            if (operation->outputs[i].buffer >= 0)
-                offload_slice(rewrite, o, &operation->outputs[i]);
+        int64_t rows = operation->muon.rows, columns = operation->muon.columns;
+        if (operation->kind == OP_ADAMW)
+            offload_moments(rewrite, o);
+        else if (operation->kind == OP_MUON_BEGIN)
+            offload_slice(rewrite, o, &operation->outputs[1], rows * columns);
+        else if (operation->kind == OP_MUON_END)
+            offload_slice(rewrite, o, &operation->outputs[2], larger(rows, columns));
     }
 }
 

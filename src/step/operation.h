@@ -61,7 +61,8 @@ static const Operand operand_none = {-1, 0};
 typedef enum MatmulRole {
     MATMUL_FORWARD,
     MATMUL_INPUT_GRADIENT,
-    MATMUL_WEIGHT_GRADIENT
+    MATMUL_WEIGHT_GRADIENT,
+    MATMUL_UPDATE /* in the optimizer */
 } MatmulRole;
 
 /* out[M,N] = A[M,K] · B[K,N] + addend, row-major and packed. A transposed operand is stored [K,M] or
@@ -137,7 +138,7 @@ typedef struct MuonShape {
     float rate;         /* times the step's learning rate */
     float weight_decay; /* times the step's weight_decay */
     float beta2, clip_norm;
-    uint32_t tensor; /* index of the parameter, keys its rounding */
+    uint32_t tensor; /* the weights' number and the parameter's index, keys its rounding */
 } MuonShape;
 
 /* out[m,m] = a I + b A + c A A, of A and A A. */

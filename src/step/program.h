@@ -96,7 +96,7 @@ typedef struct Weight {
     int64_t rows, columns; /* a vector has rows = 1 */
     int64_t offset;        /* elements from the start of the master, working and gradient buffers */
     WeightRole role;
-    int64_t state_offset; /* elements from the start of its optimizer's state buffers */
+    int64_t state_offset; /* elements from the start of AdamW's state buffers; -1: Muon updates it */
 } Weight;
 
 /* A parameter by its Hugging Face name: rows of a weight. */
@@ -106,6 +106,7 @@ typedef struct Parameter {
     int64_t first_row, rows;
     Initialisation initialisation;
     float init_a, init_b;
+    int64_t momentum_offset, variance_offset; /* elements from the start of Muon's; -1: AdamW's */
 } Parameter;
 
 typedef struct Program {

@@ -8,10 +8,10 @@
  * instance gives the same bits. */
 #include "cpu/kernels/instance.h"
 #include "cpu/kernels/row.h"
+#include "cpu/kernels/words.h"
 
 #include <math.h>
 
-#include "base/random.h"
 #include "numeric/power.h"
 
 typedef struct Update {
@@ -58,18 +58,6 @@ static void update_block(const AdamwArguments *a, const Update *u, float *m, flo
     }
 }
 
-/* words[i] = random_u32(seed, stream, index + i), i < STATE_BLOCK, for an index that is a
- * multiple of STATE_BLOCK: blocks across the lanes. */
-static void random_words(uint32_t words[STATE_BLOCK], uint64_t seed, uint64_t stream,
-                         uint64_t index) {
-#pragma omp simd
-    for (uint32_t block = 0; block < STATE_BLOCK / 4; block++) {
-        const PhiloxWords four = philox(seed, stream, index / 4 + block);
-        words[4 * block] = four.word[0], words[4 * block + 1] = four.word[1];
-        words[4 * block + 2] = four.word[2], words[4 * block + 3] = four.word[3];
-    }
-}
-
 static void update_block_bf16(const AdamwArguments *a, const Update *u, int64_t start,
                               int64_t count) {
     float m[STATE_BLOCK], v[STATE_BLOCK];
@@ -80,10 +68,8 @@ static void update_block_bf16(const AdamwArguments *a, const Update *u, int64_t 
         v[i] = bf16_to_float(moment2[i]);
     }
     update_block(a, u, m, v, start, count);
-    /* 2^40 elements before the next step's numbers; one word serves both moments, 16 bits each. */
-    random_words(words, a->seed, random_stream(RANDOM_ROUND, a->tensor),
-                 ((uint64_t)a->step << 40) + (uint64_t)start);
-    for (int64_t i = 0; i < count; i++) {
+    rounding_words(words, a->seed, a->tensor, a->step, start);
+    for (int64_t i = 0; i < count; i++) { /* 16 bits for each moment */
         moment1[i] = bf16_stochastic(m[i], words[i]);
         moment2[i] = bf16_stochastic(v[i], words[i] << 16);
     }
