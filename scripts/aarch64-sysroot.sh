@@ -4,10 +4,10 @@
 # Usage: aarch64-sysroot.sh DIR
 set -euo pipefail
 packages="libc6-dev libpcre2-dev libjansson-dev libyaml-dev libssl-dev zlib1g-dev
-    libzstd-dev liblzma-dev libcmocka-dev libgomp1"
+    libzstd-dev liblz4-dev libsnappy-dev liblzma-dev libcmocka-dev libgomp1"
 
 sysroot=$1
-[[ -e $sysroot/.complete ]] && exit 0
+[[ -e $sysroot/.complete && $(<"$sysroot/.complete") == "$packages" ]] && exit 0
 rm -rf "$sysroot"
 apt=$sysroot/.apt
 mkdir -p "$apt/lists/partial" "$apt/archives/partial"
@@ -24,4 +24,4 @@ apt_arm64 update
 apt_arm64 -y --no-install-recommends --download-only install $packages >/dev/null
 for package in "$apt"/archives/*.deb; do dpkg-deb -x "$package" "$sysroot"; done
 rm -rf "$apt"
-touch "$sysroot/.complete"
+echo "$packages" >"$sysroot/.complete"

@@ -5,7 +5,8 @@ set -euo pipefail
 
 declare -A groups=(
     [build]="gcc libc6-dev cmake ninja-build pkg-config libpcre2-dev libjansson-dev
-        libyaml-dev libssl-dev zlib1g-dev libzstd-dev liblzma-dev libcmocka-dev"
+        libyaml-dev libssl-dev zlib1g-dev libzstd-dev liblz4-dev libsnappy-dev liblzma-dev
+        libcmocka-dev"
     [demo]="bible-kjv"
     [test]="bible-kjv clang-14 libomp-14-dev gcc-aarch64-linux-gnu qemu-user g++ libclang-rt-14-dev"
     [fuzz]="clang-14 libomp-14-dev libclang-rt-14-dev llvm-14"

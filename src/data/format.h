@@ -13,7 +13,7 @@ typedef struct Format {
     uint64_t (*consumed)(const void *state);
 } Format;
 
-extern const Format format_text, format_jsonl;
+extern const Format format_text, format_jsonl, format_parquet;
 
 /* How much of text that goes on to take as a piece, at most READER_PIECE of the `size` given. */
 size_t piece_size(const uint8_t *text, size_t size);

@@ -10,7 +10,10 @@
 static const struct {
     const char *suffix; /* after removal of .gz and .zst */
     const Format *format;
-} formats[] = {{".txt", &format_text}, {".jsonl", &format_jsonl}, {".json", &format_jsonl}};
+} formats[] = {{".txt", &format_text},
+               {".jsonl", &format_jsonl},
+               {".json", &format_jsonl},
+               {".parquet", &format_parquet}};
 enum { FORMATS = sizeof formats / sizeof *formats };
 
 struct Reader {
@@ -48,7 +51,7 @@ Reader *reader_open(const char *const *inputs, int count, const ReaderSettings *
     reader->settings = *settings;
     if (inputs_find(&reader->inputs, inputs, count, is_readable,
                     ".txt, .jsonl or .json (or these with "
-                    ".gz or .zst)",
+                    ".gz or .zst) or .parquet",
                     error))
         return reader;
     reader_free(reader);

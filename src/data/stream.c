@@ -48,8 +48,13 @@ static bool ends_with(const char *text, const char *suffix) {
     return length >= tail && !strcmp(text + length - tail, suffix);
 }
 
+/* Parquet, or that encrypted, which goes on with a size whose last byte is 0 as none is in text. */
+static bool is_parquet(const uint8_t *bytes, size_t size) {
+    return size >= 8 && (!memcmp(bytes, "PAR1", 4) || (!memcmp(bytes, "PARE", 4) && !bytes[7]));
+}
+
 static bool detect_compression(Stream *stream, Error *error) {
-    while (stream->filled < 4 && !stream->ended)
+    while (stream->filled < 8 && !stream->ended)
         if (!fill_input(stream, error)) return false;
     const uint8_t *bytes = stream->input;
     if (stream->filled >= 2 && bytes[0] == 0x1f && bytes[1] == 0x8b)
@@ -59,6 +64,9 @@ static bool detect_compression(Stream *stream, Error *error) {
     else if (stream->filled && (ends_with(stream->name, ".gz") || ends_with(stream->name, ".zst")))
         return fail(error,
                     "%s is not compressed as its name says; it is damaged or needs another name",
+                    stream->name);
+    if (is_parquet(bytes, stream->filled))
+        return fail(error, "%s is Parquet, which is read from files whose names end in .parquet",
                     stream->name);
     if (stream->compression == COMPRESSION_GZIP && inflateInit2(&stream->gzip, 15 + 16) != Z_OK)
         return fail(error, "out of memory to decompress %s", stream->name);

@@ -11,7 +11,7 @@
 typedef struct Stream Stream;
 
 /* "-" is standard input. gzip and zstd are told by the first bytes; a name that ends in .gz or .zst
- * without them is an error. */
+ * without them is an error, and so is Parquet, which is no text. */
 Stream *stream_open(const char *path, Error *error);
 void stream_free(Stream *stream);
 
