@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/integer.h"
 #include "model/parameters.h"
 
 /* Tokens of an evaluation batch, those whose logits are held at a time, and prompt tokens taken at
@@ -16,11 +17,13 @@ static bool write_program(LoadedModel *model, InferenceSettings settings, Error 
     int64_t T = model->config.sequence_length;
     if (settings.micro_batch < 0) settings.micro_batch = T < BATCH ? BATCH / T : 1;
     if (settings.context > T) settings.context = T;
+    if (!settings.prefill) settings.prefill = smaller(settings.context, PREFILL);
     ModelSettings sizes = {.micro_batch = settings.micro_batch,
                            .logit_chunk = LOGIT_CHUNK,
                            .context = settings.context,
                            .document_mask = true,
-                           .prefill = settings.context < PREFILL ? settings.context : PREFILL};
+                           .prefill = settings.prefill,
+                           .score = settings.score};
     program_init(program, settings.storage);
     architecture->declare(program, &model->config);
     program_make_weight_buffers(program, false);
@@ -55,13 +58,6 @@ static bool check_vocabulary(const LoadedModel *model, const char *checkpoint, E
                                    checkpoint, needed, vocab);
 }
 
-/* Another T leaves the windows as they were in training. */
-static void set_sequence_length(ModelConfig *config, int64_t T) {
-    int64_t window = config->window ? config->window : config->sequence_length / 4;
-    config->window = window < T ? window : T;
-    config->sequence_length = T;
-}
-
 bool model_open(LoadedModel *model, const char *checkpoint, const InferenceSettings *settings,
                 Error *error) {
     *model = (LoadedModel){.inference.backend = settings->backend};
@@ -69,7 +65,9 @@ bool model_open(LoadedModel *model, const char *checkpoint, const InferenceSetti
                     ? model_config_load(&model->config, checkpoint, error)
                     : fail(error, "checkpoint %s is not a directory", checkpoint);
     if (!done) return false;
-    if (settings->sequence_length) set_sequence_length(&model->config, settings->sequence_length);
+    int64_t T = settings->sequence_length;
+    if (settings->score && settings->context > model->config.sequence_length) T = settings->context;
+    if (T) model_config_set_sequence_length(&model->config, T);
     Inference *inference = &model->inference;
     inference->program = &model->program;
     done = model_config_check(&model->config, error) &&

@@ -10,58 +10,8 @@
 enum { CONFIG_BYTES_MAX = 1 << 20 };
 enum { HEAD_DIM_MOST = 256 }; /* what the attention kernels hold in a block */
 
-/* ---- Presets ---- */
-
-typedef struct Preset {
-    const char *name;
-    int64_t layers, dim, heads, ffn, vocab, sequence_length;
-} Preset;
-
-static const Preset presets[] = {
-    {"llama-15m", 6, 288, 6, 768, 32000, 256},
-    {"llama-42m", 8, 512, 8, 1376, 32000, 1024},
-    {"llama-110m", 12, 768, 12, 2048, 32000, 1024},
-    {"llama-300m", 24, 960, 15, 2560, 32768, 2048},
-    {"llama-600m", 28, 1280, 20, 3456, 32768, 2048},
-    {"llama-977m", 24, 1792, 16, 4736, 32000, 2048},
-};
-enum { PRESETS = sizeof presets / sizeof *presets };
-
-static const Preset *find_preset(const char *name) {
-    for (int i = 0; i < PRESETS; i++)
-        if (strcmp(presets[i].name, name) == 0) return &presets[i];
-    return NULL;
-}
-
-const char *const *model_preset_names(void) {
-    static const char *names[PRESETS + 1];
-    for (int i = 0; i < PRESETS; i++) names[i] = presets[i].name;
-    return names;
-}
-
-int64_t model_preset_vocab(const char *name) {
-    const Preset *preset = find_preset(name);
-    return preset ? preset->vocab : 0;
-}
-
-static ModelConfig preset_config(const Preset *preset) {
-    return (ModelConfig){
-        .architecture = "llama",
-        .layers = preset->layers,
-        .dim = preset->dim,
-        .heads = preset->heads,
-        .kv_heads = preset->heads,
-        .head_dim = preset->dim / preset->heads,
-        .ffn = preset->ffn,
-        .sequence_length = preset->sequence_length,
-        .tied = true,
-        .rope_theta = 10000,
-        .norm_eps = 1e-5,
-        .init_std = 0.02,
-        .window_pattern = "L",
-        .bos_id = -1,
-        .eos_id = -1,
-    };
+bool model_is_nanochat(const ModelConfig *config) {
+    return strncmp(config->architecture, "nanochat", sizeof config->architecture) == 0;
 }
 
 static bool load_file(ModelConfig *config, const char *path, Error *error) {
@@ -73,11 +23,7 @@ static bool load_file(ModelConfig *config, const char *path, Error *error) {
 }
 
 bool model_config_load(ModelConfig *config, const char *name, Error *error) {
-    const Preset *preset = find_preset(name);
-    if (preset) {
-        *config = preset_config(preset);
-        return true;
-    }
+    if (model_preset(config, name)) return true;
     if (path_is_directory(name)) {
         char *path = path_join(name, "config.json", error);
         bool done = path && load_file(config, path, error);
@@ -86,12 +32,11 @@ bool model_config_load(ModelConfig *config, const char *name, Error *error) {
     }
     if (path_exists(name)) return load_file(config, name, error);
     char list[512] = "";
-    for (int i = 0; i < PRESETS; i++) {
+    for (const char *const *preset = model_preset_names(); *preset; preset++) {
         size_t used = strlen(list);
-        snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", presets[i].name);
+        snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "", *preset);
     }
-    return fail(error, "no model is named '%s'; give a preset (%s) or a Hugging Face config.json",
-                name, list);
+    return fail(error, "no model is named '%s'; give a preset (%s) or a config.json", name, list);
 }
 
 /* ---- Limits ---- */
@@ -173,50 +118,74 @@ static bool check_window(const ModelConfig *config, Error *error) {
     if (config->window < 0 || config->window > config->sequence_length)
         return fail(error, "window %lld must be from 0 (a quarter of the sequence) to %lld",
                     (long long)config->window, (long long)config->sequence_length);
+    if (config->long_window < 0 || config->long_window > config->sequence_length)
+        return fail(error, "the L layers' window %lld must be from 0 (all) to %lld",
+                    (long long)config->long_window, (long long)config->sequence_length);
+    return true;
+}
+
+/* What a nanochat cannot have: its own code has no place for it. */
+static bool check_nanochat(const ModelConfig *config, Error *error) {
+    long long dim = config->dim, heads = config->heads, head_dim = config->head_dim;
+    if (config->tied)
+        return fail(error, "nanochat's embedding and head are not tied; leave out "
+                           "--tie-embeddings");
+    if (dim < SMEAR_CHANNELS)
+        return fail(error, "dim %lld is below %d, the columns that nanochat's smear gate looks at",
+                    dim, SMEAR_CHANNELS);
+    if (dim != heads * head_dim)
+        return fail(error,
+                    "dim %lld must be heads %lld * head_dim %lld in a nanochat; a dim of %lld "
+                    "would be",
+                    dim, heads, head_dim, heads * head_dim);
+    if (config->ffn != 4 * config->dim)
+        return fail(error, "ffn %lld must be 4 * dim in a nanochat: %lld", (long long)config->ffn,
+                    4 * dim);
+    if ((double)config->vocab * (double)dim * (double)config->layers > 0x1p50)
+        return fail(error,
+                    "vocab %lld * dim %lld * layers %lld is above 2^50, which no memory "
+                    "holds the value embeddings of; choose a smaller model",
+                    (long long)config->vocab, dim, (long long)config->layers);
     return true;
 }
 
 bool model_config_check(const ModelConfig *config, Error *error) {
-    if (strncmp(config->architecture, "llama", sizeof config->architecture) != 0)
-        return fail(error, "architecture '%.15s' is not supported; llama is", config->architecture);
+    bool nanochat = model_is_nanochat(config);
+    if (!nanochat && strncmp(config->architecture, "llama", sizeof config->architecture) != 0)
+        return fail(error, "architecture '%.15s' is not supported; llama and nanochat are",
+                    config->architecture);
     return check_sizes(config, error) && check_heads(config, error) &&
-           check_constants(config, error) && check_window(config, error);
+           check_constants(config, error) && check_window(config, error) &&
+           (!nanochat || check_nanochat(config, error));
 }
 
-/* ---- Derived ---- */
+/* ---- Windows ---- */
 
-bool model_is_nanochat(const ModelConfig *config) {
-    return strncmp(config->architecture, "nanochat", sizeof config->architecture) == 0;
+/* nanochat's quarter of T is rounded up to whole blocks of 128. */
+static int64_t short_window(const ModelConfig *config) {
+    int64_t T = config->sequence_length;
+    if (config->window > 0) return config->window;
+    if (model_is_nanochat(config)) return (T + 511) / 512 * 128;
+    return T < 4 ? 1 : T / 4;
 }
 
-int64_t model_nanochat_dim(int64_t depth, int64_t head_dim) {
-    return (64 * depth + head_dim - 1) / head_dim * head_dim;
+static int64_t long_window(const ModelConfig *config) {
+    return config->long_window > 0 ? config->long_window : config->sequence_length;
 }
 
 int64_t model_layer_window(const ModelConfig *config, int64_t layer) {
     int64_t period = (int64_t)strlen(config->window_pattern);
-    if (config->window_pattern[layer % period] == 'L') return config->sequence_length;
-    if (config->window > 0) return config->window;
-    return config->sequence_length < 4 ? 1 : config->sequence_length / 4;
+    bool sees_all = config->window_pattern[layer % period] == 'L' ||
+                    (model_is_nanochat(config) && layer == config->layers - 1);
+    return sees_all ? long_window(config) : short_window(config);
 }
 
-int64_t model_scaling_parameters(const ModelConfig *config) {
-    int64_t attention = 2 * config->dim * config->head_dim * (config->heads + config->kv_heads);
-    int64_t mlp = 3 * config->dim * config->ffn, norms = 2 * config->dim;
-    return config->layers * (attention + mlp + norms) + config->dim + config->vocab * config->dim;
+static int64_t at_most(int64_t value, int64_t limit) {
+    return value < limit ? value : limit;
 }
 
-int64_t model_parameters(const ModelConfig *config) {
-    int64_t embedding = config->tied ? 0 : config->vocab * config->dim;
-    return model_scaling_parameters(config) + embedding;
-}
-
-double model_flops_per_token(const ModelConfig *config) {
-    int64_t norms = (2 * config->layers + 1) * config->dim, keys = 0;
-    for (int64_t layer = 0; layer < config->layers; layer++) {
-        int64_t window = model_layer_window(config, layer);
-        keys += window < config->sequence_length ? window : config->sequence_length;
-    }
-    return 6.0 * (double)(model_scaling_parameters(config) - norms) +
-           12.0 * (double)(config->heads * config->head_dim) * (double)keys;
+void model_config_set_sequence_length(ModelConfig *config, int64_t T) {
+    config->window = at_most(short_window(config), T);
+    if (model_is_nanochat(config)) config->long_window = at_most(long_window(config), T);
+    config->sequence_length = T;
 }

@@ -1,4 +1,4 @@
-/* A model's configuration as Hugging Face's config.json. */
+/* A model's configuration as config.json: Hugging Face's names for llama, nanochat's own for nanochat. */
 #include <string.h>
 
 #include "model/config.h"
@@ -19,6 +19,18 @@ static bool get_number(const json_t *json, const char *key, double *out, Error *
 
 static bool get_bool(const json_t *json, const char *key, bool *out, Error *error) {
     return !member(json, key) || json_get_bool(json, key, out, error);
+}
+
+typedef struct RequiredSize {
+    const char *key;
+    int64_t *out;
+} RequiredSize;
+
+/* The list ends with an empty row. */
+static bool get_required(const json_t *json, const RequiredSize *sizes, Error *error) {
+    for (; sizes->key; sizes++)
+        if (!json_get_integer(json, sizes->key, 1, INT32_MAX, sizes->out, error)) return false;
+    return true;
 }
 
 /* A token id: a number, or a list of which the first counts. */
@@ -44,7 +56,6 @@ static bool require_text(const json_t *json, const char *key, const char *suppor
 
 static bool refuse_unsupported(const json_t *json, Error *error) {
     static const char *const switches[] = {"attention_bias", "mlp_bias"};
-    if (!json_get_string(json, "model_type", error)) return false;
     if (!require_text(json, "model_type", "llama", error) ||
         !require_text(json, "hidden_act", "silu", error))
         return false;
@@ -74,17 +85,12 @@ static bool read_rope(const json_t *json, const char *key, double *theta, Error 
 }
 
 static bool read_sizes(ModelConfig *config, const json_t *json, Error *error) {
-    const struct {
-        const char *key;
-        int64_t *out;
-    } required[] = {
+    const RequiredSize required[] = {
         {"num_hidden_layers", &config->layers},  {"hidden_size", &config->dim},
         {"num_attention_heads", &config->heads}, {"intermediate_size", &config->ffn},
-        {"vocab_size", &config->vocab},
+        {"vocab_size", &config->vocab},          {0},
     };
-    for (size_t i = 0; i < sizeof required / sizeof *required; i++)
-        if (!json_get_integer(json, required[i].key, 1, INT32_MAX, required[i].out, error))
-            return false;
+    if (!get_required(json, required, error)) return false;
     config->kv_heads = config->heads;
     config->head_dim = config->dim / config->heads;
     return get_integer(json, "num_key_value_heads", &config->kv_heads, error) &&
@@ -101,10 +107,11 @@ static bool read_window(ModelConfig *config, const json_t *json, Error *error) {
         return fail(error, "\"window_pattern\" has %zu letters; at most %d are supported", length,
                     WINDOW_PATTERN_MAX - 1);
     memcpy(config->window_pattern, pattern, length + 1);
-    return get_integer(json, "window", &config->window, error);
+    return get_integer(json, "window", &config->window, error) &&
+           get_integer(json, "long_window", &config->long_window, error);
 }
 
-bool model_config_from_json(ModelConfig *config, const json_t *json, Error *error) {
+static bool read_llama(ModelConfig *config, const json_t *json, Error *error) {
     if (!refuse_unsupported(json, error)) return false;
     *config = (ModelConfig){
         .architecture = "llama", /* from here on the defaults are those of transformers */
@@ -128,6 +135,33 @@ bool model_config_from_json(ModelConfig *config, const json_t *json, Error *erro
            read_window(config, json, error) && model_config_check(config, error);
 }
 
+static bool read_nanochat(ModelConfig *config, const json_t *json, Error *error) {
+    *config = model_config_nanochat(1, 128); /* the constants; the sizes follow */
+    const RequiredSize required[] = {{"n_layer", &config->layers},
+                                     {"n_embd", &config->dim},
+                                     {"n_head", &config->heads},
+                                     {"vocab_size", &config->vocab},
+                                     {0}};
+    if (!get_required(json, required, error)) return false;
+    config->kv_heads = config->heads;
+    config->head_dim = config->dim / config->heads;
+    config->ffn = 4 * config->dim;
+    return get_integer(json, "n_kv_head", &config->kv_heads, error) &&
+           get_integer(json, "sequence_len", &config->sequence_length, error) &&
+           get_number(json, "rope_theta", &config->rope_theta, error) &&
+           get_number(json, "norm_eps", &config->norm_eps, error) &&
+           get_token(json, "bos_token_id", &config->bos_id, error) &&
+           get_token(json, "eos_token_id", &config->eos_id, error) &&
+           read_window(config, json, error) && model_config_check(config, error);
+}
+
+bool model_config_from_json(ModelConfig *config, const json_t *json, Error *error) {
+    const char *type = json_get_string(json, "model_type", error);
+    if (!type) return false;
+    return strcmp(type, "nanochat") == 0 ? read_nanochat(config, json, error)
+                                         : read_llama(config, json, error);
+}
+
 /* ---- Writing ---- */
 
 static json_t *token_or_null(int64_t id) {
@@ -135,9 +169,9 @@ static json_t *token_or_null(int64_t id) {
 }
 
 /* Older readers look for rope_theta and torch_dtype, newer ones for rope_parameters and dtype. */
-json_t *model_config_to_json(const ModelConfig *config, const char *dtype, Error *error) {
+static json_t *write_llama(const ModelConfig *config, const char *dtype) {
     /* clang-format off: a key and its value belong together */
-    json_t *json = json_pack(
+    return json_pack(
         "{s:[s], s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:s, s:b, s:b, s:f, s:b,"
         " s:f, s:{s:s, s:f}, s:o, s:o, s:s, s:s}",
         "architectures", "LlamaForCausalLM", "model_type", config->architecture, "vocab_size",
@@ -152,12 +186,31 @@ json_t *model_config_to_json(const ModelConfig *config, const char *dtype, Error
         "rope_theta", config->rope_theta, "bos_token_id", token_or_null(config->bos_id),
         "eos_token_id", token_or_null(config->eos_id), "torch_dtype", dtype, "dtype", dtype);
     /* clang-format on */
-    bool done = json != NULL;
-    if (done && strcmp(config->window_pattern, "L") != 0)
-        done =
-            json_object_set_new(json, "window_pattern", json_string(config->window_pattern)) == 0 &&
-            json_object_set_new(json, "window", json_integer(config->window)) == 0;
-    if (done) return json;
+}
+
+static json_t *write_nanochat(const ModelConfig *config, const char *dtype) {
+    return json_pack("{s:[s], s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:o, s:o, s:s, s:s}",
+                     "architectures", "GPT", "model_type", config->architecture, "vocab_size",
+                     (json_int_t)config->vocab, "sequence_len", (json_int_t)config->sequence_length,
+                     "n_layer", (json_int_t)config->layers, "n_head", (json_int_t)config->heads,
+                     "n_kv_head", (json_int_t)config->kv_heads, "n_embd", (json_int_t)config->dim,
+                     "rope_theta", config->rope_theta, "norm_eps", config->norm_eps, "bos_token_id",
+                     token_or_null(config->bos_id), "eos_token_id", token_or_null(config->eos_id),
+                     "torch_dtype", dtype, "dtype", dtype);
+}
+
+static bool write_windows(json_t *json, const ModelConfig *config) {
+    return json_object_set_new(json, "window_pattern", json_string(config->window_pattern)) == 0 &&
+           json_object_set_new(json, "window", json_integer(config->window)) == 0 &&
+           (!config->long_window ||
+            json_object_set_new(json, "long_window", json_integer(config->long_window)) == 0);
+}
+
+json_t *model_config_to_json(const ModelConfig *config, const char *dtype, Error *error) {
+    bool nanochat = model_is_nanochat(config);
+    json_t *json = nanochat ? write_nanochat(config, dtype) : write_llama(config, dtype);
+    bool windows = nanochat || strcmp(config->window_pattern, "L") != 0;
+    if (json && (!windows || write_windows(json, config))) return json;
     json_decref(json);
     fail(error, "config.json cannot be made: memory is exhausted");
     return NULL;

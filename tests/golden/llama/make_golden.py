@@ -13,37 +13,11 @@ import torch
 import torch.nn.functional as F
 from transformers import LlamaConfig, LlamaForCausalLM
 
-SEED = 1234
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
+from random_numbers import describe, make_rows, random_uniform  # noqa: E402
+
 SCALE = 2.0**-4
-DATA_STREAM = 1000
-PROJECTION_STREAM = 2000
 WARMUP, LR_MAX, LR_MIN = 10, 1e-3, 1e-4
-
-
-def philox(seed, stream, block):
-    """Philox4x32-10 of each block number: an array [blocks, 4] of 32-bit words (src/base/random.h)."""
-    low = np.uint64(0xFFFFFFFF)
-    block = np.asarray(block, np.uint64)
-    c = [block & low, block >> np.uint64(32),
-         np.full_like(block, stream & 0xFFFFFFFF), np.full_like(block, stream >> 32)]
-    k0, k1 = seed & 0xFFFFFFFF, seed >> 32
-    for _ in range(10):
-        p0, p1 = np.uint64(0xD2511F53) * c[0], np.uint64(0xCD9E8D57) * c[2]
-        c = [(p1 >> np.uint64(32)) ^ c[1] ^ np.uint64(k0), p1 & low,
-             (p0 >> np.uint64(32)) ^ c[3] ^ np.uint64(k1), p0 & low]
-        k0, k1 = (k0 + 0x9E3779B9) & 0xFFFFFFFF, (k1 + 0xBB67AE85) & 0xFFFFFFFF
-    return np.stack(c, axis=-1)
-
-
-def random_words(stream, count, start=0):
-    """random_u32(SEED, stream, i) for i in start .. start + count."""
-    first, last = start // 4, (start + count + 3) // 4
-    words = philox(SEED, stream, np.arange(first, last)).reshape(-1)
-    return words[start - 4 * first:][:count]
-
-
-def random_uniform(stream, count):
-    return (random_words(stream, count) >> np.uint64(8)).astype(np.float32) * np.float32(2.0**-24)
 
 
 def parameter_names(layers, tied):
@@ -66,19 +40,6 @@ def initialise(model, names):
             value = np.float32(1) + value
         p.data.copy_(torch.from_numpy(value).view(p.shape))
     return [parameters[name] for name in names]
-
-
-def make_rows(vocab, rows, length, step):
-    """The tokens of a step, [rows, length]: mostly t -> (5t + 7) mod 31, a quarter noise."""
-    words = random_words(DATA_STREAM, rows * length, start=step * rows * length)
-    tokens = np.empty((rows, length), np.int64)
-    for i, word in enumerate(int(w) for w in words):
-        row, position = divmod(i, length)
-        if position == 0 or word >> 24 < 64:
-            tokens[row, position] = word % vocab
-        else:
-            tokens[row, position] = (5 * tokens[row, position - 1] + 7) % 31
-    return tokens
 
 
 def make_batch(case, step):
@@ -112,16 +73,6 @@ def learning_rate(case, step):
         return LR_MAX * (step + 1) / WARMUP
     progress = (step - WARMUP) / (case["steps"] - WARMUP)
     return LR_MIN + (LR_MAX - LR_MIN) * 0.5 * (1 + math.cos(math.pi * progress))
-
-
-def describe_gradient(k, name, gradient):
-    values = gradient.detach().double().numpy().reshape(-1)
-    weights = random_uniform(PROJECTION_STREAM + k, values.size).astype(np.float64) - 0.5
-    stride = max(1, values.size // 12)
-    picked = range(0, values.size, stride)
-    return {"name": name, "norm": float(np.sqrt((values**2).sum())),
-            "projection": float((values * weights).sum()),
-            "elements": [[i, float(f"{values[i]:.9g}")] for i in picked]}
 
 
 def run(case, attention="eager"):
@@ -162,7 +113,7 @@ def run(case, attention="eager"):
             for w, p in zip(working, masters):
                 p.grad = w.grad.float()
         if step == 0:
-            gradients = [describe_gradient(k, name, p.grad)
+            gradients = [describe(k, name, p.grad)
                          for k, (name, p) in enumerate(zip(names, masters))]
         norm = torch.nn.utils.clip_grad_norm_(masters, 1.0)
         for group in optimizer.param_groups:

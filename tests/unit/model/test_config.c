@@ -32,7 +32,13 @@ static void presets_have_the_sizes_they_are_named_for(void **state) {
             fail_msg("%s has %.2fM parameters, not %.2fM", sizes[i].name, millions,
                      sizes[i].millions);
     }
-    assert_null(names[sizeof sizes / sizeof *sizes]);
+    for (int depth = 4; depth <= 34; depth++) {
+        char name[8];
+        snprintf(name, sizeof name, "d%d", depth);
+        assert_string_equal(names[(int)(sizeof sizes / sizeof *sizes) + depth - 4], name);
+        assert_int_equal(preset(name).layers, depth);
+    }
+    assert_null(names[sizeof sizes / sizeof *sizes + 31]);
     ModelConfig largest = preset("llama-977m");
     assert_int_equal(largest.head_dim, 112);
 }
@@ -65,6 +71,9 @@ static void an_unknown_name_lists_the_presets(void **state) {
     Error error;
     assert_fails_with(model_config_load(&config, "llama-900m", &error), error, "llama-977m");
     assert_fails_with(model_config_load(&config, "llama-900m", &error), error, "config.json");
+    assert_fails_with(model_config_load(&config, "d3", &error), error, "d4, d5");
+    assert_fails_with(model_config_load(&config, "d35", &error), error, "d33, d34");
+    assert_fails_with(model_config_load(&config, "d04", &error), error, "d04");
 }
 
 static void sizes_that_cannot_be_trained_are_refused(void **state) {
