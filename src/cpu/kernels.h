@@ -94,8 +94,8 @@ typedef struct CpuKernels {
      * by minus the angle of its position (as rope, inverse) and becomes scale * z * r with
      * r = 1/sqrt(mean(z^2) + eps), kept in rstd[N,H+KV]. To value head kv is added
      * gates[n,kv] * values[tokens[n],kv*D..]; tokens, values [V,KV*D] and gates [N,KV] may be NULL.
-     * branch_start[N] may be NULL; position is that of the first token of a row of T. out may be projected. D is
-     * at most 256. */
+     * branch_start[N] may be NULL; position is that of the first token of a row of T. D is at most
+     * 256. out may be projected, and dprojected dqkv. */
     void (*qkv_forward)(void *out, float *rstd, const void *projected, const float *cos_sin,
                         const int32_t *branch_start, const int32_t *tokens, const void *values,
                         const float *gates, int64_t position, QkvShape shape);
