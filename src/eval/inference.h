@@ -11,6 +11,8 @@ typedef struct InferenceSettings {
     int64_t sequence_length; /* T of evaluation; 0 = the model's own */
     int64_t micro_batch;     /* B of evaluation; 0 = no evaluation section, -1 = some 2048 tokens */
     int64_t context; /* tokens that generation can hold, at most T; 0 = no generation sections */
+    int64_t prefill; /* prompt tokens taken at a time; 0 = some, else context is a multiple of it */
+    int64_t score;   /* tokens of the score section, with which context may exceed T; 0 = none */
     Dtype storage;   /* fp32 or bf16 */
 } InferenceSettings;
 
