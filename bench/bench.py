@@ -12,7 +12,7 @@ import report
 import steps
 import workloads
 from child import Absent
-from claims import build, loader, startup, threads, tokenizer, training, windows
+from claims import build, loader, recipe, startup, threads, tokenizer, training, windows
 from claims.claim import absent
 from machine import Machine
 from peers.venv import Venv
@@ -21,7 +21,11 @@ from progress import Progress
 
 # Expected seconds of each part by its rounds, from two cores: for each model, and beside them.
 EACH = {"steps": lambda n: 110 + 70 * n, "profile": lambda n: 10 + 8 * n, "matmuls": lambda n: 15}
-WHOLE = {"steps": lambda n: 110 + 150 * n, "claims": lambda n: 60 + 100 * n}
+WHOLE = {
+    "steps": lambda n: 200 + 220 * n,
+    "claims": lambda n: 60 + 100 * n,
+    "recipe": lambda n: 900,
+}
 
 PEERS = "pytorch-eager pytorch-compile pytorch-plain llm.c nanochat"
 
@@ -86,7 +90,7 @@ class Bench:
         peers = {name: checkouts.get(name) for name in self.options.peers.split()}
         pairs = steps.comparisons(self.place, self.venv, shards, self.models, peers)
         for workload, implementations in pairs:
-            if self.options.quick and workload in (steps.GPT2_CONTEXT, steps.D12):
+            if self.options.quick and workload in steps.NOT_QUICK:
                 name = implementations[-1].name
                 self.report["absent"].append([name, workload.title, "not in a quick run"])
             else:
@@ -151,9 +155,16 @@ class Bench:
             except (Absent, RuntimeError) as reason:
                 self.report["claims"].append(absent(name, reason))
 
+    def recipe(self):
+        self.progress.part("nanochat's recipe: training d6 and a llama", 900)
+        try:
+            self.report["claims"] += recipe.measure(self.place)
+        except (Absent, RuntimeError) as reason:
+            self.report["claims"].append(absent("nanochat's recipe", reason))
+
     def run(self):
         """Every part that was asked for, in this order: the matmuls stand beside the profile."""
-        for part in ("steps", "profile", "matmuls", "claims"):
+        for part in ("steps", "profile", "matmuls", "claims", "recipe"):
             if part in self.parts:
                 getattr(self, part)()
         if not self.machine.measured:

@@ -16,15 +16,12 @@ GPT2 = Workload("llama-110m", 64, 4, vocab=50257, name=GPT2_NAME)
 GPT2_CONTEXT = Workload("llama-110m", 1024, 1, vocab=50257, name=GPT2_NAME)
 ONCE = (GPT2_CONTEXT,)  # llm.c takes some 25 s a step
 
-# The matrices of nanochat's d12
-D12 = Workload(
-    "llama-110m",
-    1024,
-    8,
-    vocab=32768,
-    name="llama-135m (nanochat d12's matrices)",
-    changes=("--heads", 6, "--no-tie-embeddings"),
-)
+# nanochat's models. Every layer sees all: its windows without FlashAttention are masks over all pairs.
+FULL = ("--window-pattern", "L")
+D6 = Workload("d6", 512, 32, vocab=32768, name="nanochat d6", changes=("--head-dim", 64, *FULL))
+D12 = Workload("d12", 1024, 8, vocab=32768, name="nanochat d12", changes=FULL)
+
+NOT_QUICK = (GPT2_CONTEXT, D6, D12)
 
 
 def comparisons(place, venv, data, models, peers):
@@ -42,7 +39,8 @@ def comparisons(place, venv, data, models, peers):
         for workload in (GPT2, GPT2_CONTEXT):
             pairs.append((workload, [Hearth(place, data), HearthFp32(place, data), llmc]))
     if "nanochat" in peers:
-        pairs.append((D12, [Hearth(place, data), Nanochat(place, venv, peers["nanochat"])]))
+        nanochat = Nanochat(place, venv, peers["nanochat"])
+        pairs += [(workload, [Hearth(place, data), nanochat]) for workload in (D6, D12)]
     return pairs
 
 

@@ -35,6 +35,9 @@ def claims(results, profiles):
                 name, ours, max(pytorch, key=lambda result: result["tokens_per_s"])
             )
         found += [against_llmc(name, ours, result) for result in group if result["impl"] == "llm.c"]
+        found += [
+            against_nanochat(name, ours, result) for result in group if result["impl"] == "nanochat"
+        ]
     return found + [outside(profile) for profile in profiles if profile["model"] in OUTSIDE]
 
 
@@ -66,6 +69,11 @@ def against_llmc(name, ours, theirs):
     return claim(
         f"{name}: speed to llm.c", f"{speed:.1f}×", "≥ 20×", speed >= 20, "bf16 to its fp32"
     )
+
+
+def against_nanochat(name, ours, theirs):
+    speed = ours["tokens_per_s"] / theirs["tokens_per_s"]
+    return claim(f"{name}: speed to nanochat's own", f"{speed:.2f}×", "≥ 2×", speed >= 2)
 
 
 def outside(profile):

@@ -7,12 +7,11 @@ import data
 from child import Absent, step_times
 from place import threads
 
-DEPTH, MICRO_ROWS = 12, 2
+MICRO_ROWS = {"d6": 8, "d12": 2}  # the fastest on two cores
 
 
 class Nanochat:
-    """Its model is its own (value embeddings, Muon), so what compares is the share of the peak;
-    hearth beside it trains the llama with the same matrices."""
+    """Its options have hearth's names; the workload's changes are theirs too."""
 
     name, dtype = "nanochat", "bf16"
 
@@ -64,15 +63,14 @@ class Nanochat:
             "--device-type",
             "cpu",
             "--depth",
-            DEPTH,
+            workload.model[1:],
             "--max-seq-len",
             workload.seq_len,
             "--device-batch-size",
-            MICRO_ROWS,
-            "--window-pattern",
-            "L",
+            MICRO_ROWS[workload.model],
             "--total-batch-size",
             workload.batch_tokens,
+            *workload.changes,
             "--num-iterations",
             1000,
             "--eval-every",
