@@ -39,8 +39,8 @@ MuonBuffers muon_make_buffers(Program *program, const OptimizerSettings *setting
         side = larger(side, smaller(rows, columns));
     }
     if (!most) return (MuonBuffers){-1, -1, -1, -1, -1};
-    program->momentum = program_buffer(program, BUFFER_STATE, momentum_dtype(settings), momentum,
-                                       "momentum");
+    program->momentum =
+        program_buffer(program, BUFFER_STATE, momentum_dtype(settings), momentum, "momentum");
     program->variance = program_buffer(program, BUFFER_STATE, DTYPE_F32, variance, "variance");
     static const char *const names[] = {"muon X", "muon X'", "muon XX", "muon XXXX", "muon P"};
     int buffers[5];
@@ -115,8 +115,7 @@ void muon_write(Program *program, int index, const OptimizerSettings *settings,
 
     Operation *end = program_add(program, OP_MUON_END, weight->layer);
     end->outputs[0] = (Operand){program->master, offset};
-    if (program->working != program->master)
-        end->outputs[1] = (Operand){program->working, offset};
+    if (program->working != program->master) end->outputs[1] = (Operand){program->working, offset};
     end->outputs[2] = (Operand){program->variance, parameter->variance_offset};
     end->inputs[0] = whole(at.update);
     end->inputs[1] = whole(program->gradient_norm);

@@ -6,7 +6,7 @@
 
 /* The update in the making, never tall: [m,n] with m <= n; one set of buffers for the largest of each. */
 typedef struct MuonBuffers {
-    int update, next;             /* [m,n] */
+    int update, next;               /* [m,n] */
     int square, fourth, multiplier; /* [m,m]: X Xᵀ, its square, and the polynomial of both */
 } MuonBuffers;
 

@@ -48,7 +48,8 @@ static float mix_row(const MuonArguments *a, int64_t row) {
     const int64_t first = row * a->shape.columns, end = first + a->shape.columns;
     vfloat squares = {0};
     if (a->shape.momentum == DTYPE_F32)
-        return vsum(mix(a, a->gradient + first, (float *)a->momentum + first, end - first, squares));
+        return vsum(
+            mix(a, a->gradient + first, (float *)a->momentum + first, end - first, squares));
     for (int64_t start = first, next; start < end; start = next) {
         next = smaller((start / STATE_BLOCK + 1) * STATE_BLOCK, end);
         squares = mix_rounded(a, start, next - start, squares);
@@ -88,8 +89,7 @@ static void write_tile(const MuonArguments *a, const float *scales, int64_t row,
     const int64_t rows = a->shape.rows, columns = a->shape.columns;
     vunit tile[W] = {{0}};
     for (int64_t i = 0; i < smaller(W, rows - row); i++)
-        tile[i] =
-            (vunit)take(a->gradient + (row + i) * columns, column, columns, scales[row + i]);
+        tile[i] = (vunit)take(a->gradient + (row + i) * columns, column, columns, scales[row + i]);
     transpose_units(tile);
     for (int64_t i = 0; i < smaller(W, columns - column); i++)
         row_store((Storage *)a->update + (column + i) * rows, row, rows, (vfloat)tile[i]);

@@ -40,8 +40,8 @@ static void find_scales(const MuonArguments *a, float *sums, int64_t m, int64_t 
     const double norm = sqrt((double)m), first = norm / fmax(sqrt(total), 1e-6);
     for (int64_t i = 0; i < n; i++) {
         double squares = (double)sums[i] * first * first;
-        a->variance[i] = a->shape.beta2 * a->variance[i] +
-                         (1 - a->shape.beta2) * (float)(squares / (double)m);
+        a->variance[i] =
+            a->shape.beta2 * a->variance[i] + (1 - a->shape.beta2) * (float)(squares / (double)m);
         sums[i] = 1 / sqrtf(fmaxf(a->variance[i], 1e-10f));
         scaled += squares * (double)sums[i] * (double)sums[i];
     }
