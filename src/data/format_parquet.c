@@ -66,13 +66,13 @@ static bool next_page(ParquetState *state, Error *error) {
     if (!parquet_queue_next(state->queue, &page, error)) return false;
     state->ended = !page;
     return !page || use_page(state, page, error) ||
-           fail_within(error, "row group %zu", page->row_group);
+           parquet_fail_within(&state->file, page->row_group, error);
 }
 
 static bool next_value(ParquetState *state, Error *error) {
     int32_t before = state->values.left;
     if (!parquet_values_next(&state->values, &state->text, error))
-        return fail_within(error, "row group %zu", state->page->row_group);
+        return parquet_fail_within(&state->file, state->page->row_group, error);
     state->rows += before - state->values.left;
     return true;
 }
@@ -87,15 +87,13 @@ static bool next_text(ParquetState *state, Error *error) {
 static ReadResult next_parquet(void *argument, Piece *piece, Error *error) {
     ParquetState *state = argument;
     bool begins = state->given == state->text.size;
-    if (begins && !next_text(state, error)) {
-        fail_within(error, "%s: column \"%s\"", state->file.path, state->file.column.name);
-        return READ_FAILED;
-    }
+    if (begins && !next_text(state, error)) return READ_FAILED;
     if (state->ended) return READ_END;
-    const uint8_t *text = state->text.data + state->given;
-    size_t size = piece_size(text, state->text.size - state->given);
-    *piece = (Piece){.text = text, .size = size, .begins = begins};
-    state->given += size;
+    *piece = (Piece){.begins = begins};
+    if (!state->text.size) return READ_PIECE; /* null or empty */
+    piece->text = state->text.data + state->given;
+    piece->size = piece_size(piece->text, state->text.size - state->given);
+    state->given += piece->size;
     return READ_PIECE;
 }
 

@@ -23,6 +23,11 @@ static bool fail_damaged(Error *error) {
     return fail(error, "damaged: its metadata cannot be read");
 }
 
+bool parquet_fail_within(const ParquetFile *file, size_t row_group, Error *error) {
+    return fail_within(error, "%s: column \"%s\", row group %zu", file->path, file->column.name,
+                       row_group);
+}
+
 bool parquet_read(const ParquetFile *file, void *data, size_t size, int64_t offset, Error *error) {
     for (size_t done = 0; done < size;) {
         ssize_t count = pread(file->descriptor, (char *)data + done, size - done,

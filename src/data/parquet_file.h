@@ -25,6 +25,9 @@ typedef struct ParquetFile {
 bool parquet_open(ParquetFile *file, const char *path, const char *column, Error *error);
 void parquet_close(ParquetFile *file);
 
+/* Puts the file, the column and the row group before an error's message, and returns false. */
+bool parquet_fail_within(const ParquetFile *file, size_t row_group, Error *error);
+
 /* Reads bytes that must be there. May be called by several threads at once. */
 bool parquet_read(const ParquetFile *file, void *data, size_t size, int64_t offset, Error *error);
 

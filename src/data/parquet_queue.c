@@ -119,7 +119,7 @@ bool parquet_queue_next(ParquetQueue *queue, ParquetPage **page, Error *error) {
     bool done = *page || queue->current == queue->file->count;
     if (!done) *error = queue->slots[queue->current % SLOTS].error;
     pthread_mutex_unlock(&queue->lock);
-    return done || fail_within(error, "row group %zu", queue->current);
+    return done || parquet_fail_within(queue->file, queue->current, error);
 }
 
 void parquet_queue_release(ParquetQueue *queue, ParquetPage *page) {

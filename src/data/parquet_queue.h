@@ -13,8 +13,8 @@ typedef struct ParquetQueue ParquetQueue;
 ParquetQueue *parquet_queue_open(const ParquetFile *file, Error *error);
 void parquet_queue_free(ParquetQueue *queue);
 
-/* Hands out the next page, to be given back; *page is NULL after the last one. Errors name the row
- * group and come after all pages before them. */
+/* Hands out the next page, to be given back; *page is NULL after the last one. Errors come
+ * after all pages before them. */
 bool parquet_queue_next(ParquetQueue *queue, ParquetPage **page, Error *error);
 /* Takes a page back; NULL is allowed. */
 void parquet_queue_release(ParquetQueue *queue, ParquetPage *page);

@@ -128,8 +128,9 @@ static bool has_path(const Schema *schema, size_t node, const char *path) {
     size_t left = strlen(path);
     for (;;) {
         ThriftText name = schema->nodes[node].name;
-        if (name.size > left || memcmp(path + left - name.size, name.data, name.size)) return false;
+        if (name.size > left) return false;
         left -= name.size;
+        if (name.size && memcmp(path + left, name.data, name.size)) return false;
         node = schema->nodes[node].parent;
         if (!node) return left == 0;
         if (!left || path[--left] != '.') return false;
