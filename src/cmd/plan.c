@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "base/units.h"
+#include "cmd/recipe_report.h"
 #include "cmd/train_options.h"
 #include "cmd/verbs.h"
 #include "cuda/backend.h"
@@ -28,19 +29,33 @@ static const Command command = {
         "  hearth plan --model llama-977m --seq-len 4096 --memory 16G",
 };
 
-static void print_json(const StepPlan *plan, const TrainSettings *settings) {
-    const PlanChoice *choice = &plan->plan.choice;
+/* What the settings say by themselves, whether the step fits the memory or not. */
+static json_t *settings_json(const TrainSettings *settings) {
     const ModelConfig *config = &settings->model;
-    double tokens = (double)settings->steps * (double)settings->batch_tokens;
     json_t *json = json_object();
-    json_object_set_new(json, "device", json_string(plan->device.name));
     json_object_set_new(json, "parameters", json_integer(model_parameters(config)));
     json_object_set_new(json, "scaling_parameters", json_integer(model_scaling_parameters(config)));
     json_object_set_new(json, "flops_per_token", json_real(model_flops_per_token(config)));
-    json_object_set_new(json, "exact_flops_per_token", json_real(step_plan_flops_per_token(plan)));
     json_object_set_new(json, "batch_tokens", json_integer(settings->batch_tokens));
     json_object_set_new(json, "steps", json_integer(settings->steps));
-    json_object_set_new(json, "tokens", json_integer((json_int_t)tokens));
+    json_object_set_new(json, "tokens", json_integer(settings->steps * settings->batch_tokens));
+    if (settings->has_recipe) recipe_add_json(settings, json);
+    return json;
+}
+
+static json_t *memory_json(const StepPlan *plan) {
+    json_t *memory = json_object();
+    MemoryRow rows[MEMORY_ROWS];
+    step_plan_memory(plan, rows);
+    for (int i = 0; i < MEMORY_ROWS; i++)
+        json_object_set_new(memory, rows[i].name, json_integer(rows[i].bytes));
+    return memory;
+}
+
+static void add_plan(json_t *json, const StepPlan *plan, const TrainSettings *settings) {
+    const PlanChoice *choice = &plan->plan.choice;
+    json_object_set_new(json, "device", json_string(plan->device.name));
+    json_object_set_new(json, "exact_flops_per_token", json_real(step_plan_flops_per_token(plan)));
     json_object_set_new(json, "micro_batch", json_integer(choice->micro_batch));
     json_object_set_new(json, "recompute", json_string(recompute_name(choice->recompute)));
     json_object_set_new(json, "offload", json_string(offload_name(choice->offload)));
@@ -50,15 +65,13 @@ static void print_json(const StepPlan *plan, const TrainSettings *settings) {
     json_object_set_new(json, "device_bytes",
                         json_integer(plan->program.arena_bytes + plan->staging_bytes));
     json_object_set_new(json, "pinned_bytes", json_integer(plan->pinned_bytes));
-    json_t *memory = json_object();
-    MemoryRow rows[MEMORY_ROWS];
-    step_plan_memory(plan, rows);
-    for (int i = 0; i < MEMORY_ROWS; i++)
-        json_object_set_new(memory, rows[i].name, json_integer(rows[i].bytes));
-    json_object_set_new(json, "memory", memory);
+    json_object_set_new(json, "memory", memory_json(plan));
     json_object_set_new(json, "step_ms", json_real(1e3 * plan->plan.seconds));
     json_object_set_new(json, "tokens_per_s",
                         json_real((double)settings->batch_tokens / plan->plan.seconds));
+}
+
+static void print_json(json_t *json) {
     char *text = json_dumps(json, JSON_INDENT(2));
     if (text) puts(text);
     free(text);
@@ -105,16 +118,20 @@ static bool run(TrainOptions *options, Error *error) {
         (!here && !device_find(&device, options->device, settings.storage, error)))
         return false;
     const Backend *backend = here ? backend_find(options->device, error) : &backend_cuda;
-    if (!backend || !step_plan_make(&plan, &settings, backend, here ? NULL : &device, error))
-        return false;
-    if (options_json()) {
-        print_json(&plan, &settings);
-    } else {
+    if (!backend) return false;
+    if (settings.has_recipe && !options_json()) recipe_print(&settings);
+    bool fits = step_plan_make(&plan, &settings, backend, here ? NULL : &device, error);
+    json_t *json = options_json() ? settings_json(&settings) : NULL;
+    if (json) {
+        json_object_set_new(json, "fits", json_boolean(fits));
+        if (fits) add_plan(json, &plan, &settings);
+        print_json(json);
+    } else if (fits) {
         step_plan_print(&plan, &settings, stdout);
         print_time(&plan, &settings);
     }
-    step_plan_free(&plan);
-    return true;
+    if (fits) step_plan_free(&plan);
+    return fits;
 }
 
 int verb_plan(int argc, char **argv) {

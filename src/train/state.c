@@ -111,6 +111,9 @@ static bool check_model(const ModelConfig *then, const ModelConfig *now, Error *
         {"window", windowed ? (double)then->window : 0, windowed ? (double)now->window : 0}};
     static const char remedy[] =
         "leave the model's options out to resume with the checkpoint's own";
+    if (strcmp(then->architecture, now->architecture) != 0)
+        return fail(error, "the checkpoint holds a %s, and --model names a %s; %s",
+                    then->architecture, now->architecture, remedy);
     if (strcmp(then->window_pattern, now->window_pattern) != 0)
         return fail(error,
                     "the checkpoint holds another model: --window-pattern is %s there and %s "

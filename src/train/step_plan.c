@@ -11,6 +11,7 @@
 static bool write_program(Program *program, const PlanChoice *choice, void *context, Error *error) {
     const TrainSettings *settings = context;
     const ModelConfig *config = &settings->model;
+    program_init(program, settings->storage);
     const Model *model = model_find(config, error);
     if (!model) return false;
     int64_t T = config->sequence_length;
@@ -22,7 +23,6 @@ static bool write_program(Program *program, const PlanChoice *choice, void *cont
                            .prefill = T < 64 ? T : 64};
     OptimizerSettings optimizer = settings->optimizer;
     optimizer.state = choice->state;
-    program_init(program, settings->storage);
     model->declare(program, config);
     program_make_weight_buffers(program, true);
     model_make_inputs(program, config, choice->micro_batch, T);
