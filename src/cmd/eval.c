@@ -1,4 +1,4 @@
-/* hearth eval: loss and bits per byte of a checkpoint. */
+/* hearth eval: loss and bits per byte of a checkpoint, or its CORE metric. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "cmd/checkpoint_path.h"
+#include "cmd/eval_core.h"
 #include "cmd/options.h"
 #include "cmd/verbs.h"
 #include "eval/evaluate.h"
@@ -13,32 +14,49 @@
 
 static const Command command = {
     .name = "eval",
-    .summary = "Loss and bits per byte of a checkpoint, on a dataset or on text.",
-    .usage = "hearth eval --checkpoint DIR [--data DIR | FILES...]",
+    .summary =
+        "Loss and bits per byte of a checkpoint, on a dataset or on text; or its CORE metric.",
+    .usage = "hearth eval --checkpoint DIR [--data DIR | FILES... | --core DIR]",
     .details =
         "DIR is a checkpoint, a Hugging Face model, or a run (whose latest checkpoint is taken).\n"
         "FILES are text or JSON lines (also .gz or .zst), directories, patterns, or - for stdin.\n"
         "In text, every token is predicted from at least half a context of what stands before it.\n"
-        "Bits per byte compares models with different tokenizers, and with gzip or xz.\n\n"
+        "Bits per byte compares models with different tokenizers, and with gzip or xz.\n"
+        "--core takes a bundle as DCLM and nanochat have it: core.yaml (without it CORE's 22 "
+        "tasks),\n"
+        "eval_meta_data.csv with the baselines, and eval_data. Tasks whose data is missing are "
+        "left out.\n\n"
         "Example:\n"
         "  hearth eval --checkpoint runs/first --data data/books\n"
-        "  hearth eval --checkpoint runs/first held-out.txt --json",
+        "  hearth eval --checkpoint runs/first held-out.txt --json\n"
+        "  hearth eval --checkpoint runs/first --core eval_bundle --max-per-task 500",
 };
 
 typedef struct EvalOptions {
     const char *checkpoint, *data, *split, *precision, *device;
     ReaderSettings reader;
     int64_t tokens, sequence_length;
+    EvalCoreOptions core;
 } EvalOptions;
+
+/* Options that go with only one kind of evaluation. */
+static bool check_options(const EvalOptions *options, int files, Error *error) {
+    if (options->tokens && files)
+        return fail(error, "--tokens goes with --data; files are read whole");
+    if (options->core.bundle && (options->tokens || options->sequence_length))
+        return fail(error, "--tokens and --seq-len do not go with --core; --max-per-task does");
+    if (!options->core.bundle &&
+        (options->core.csv || options->core.details || options->core.max_per_task))
+        return fail(error, "--csv, --core-details and --max-per-task go with --core");
+    return true;
+}
 
 static bool check_usage(const EvalOptions *options, int files, Error *error) {
     if (!options->checkpoint) return fail(error, "--checkpoint DIR is needed");
-    if (!options->data && !files)
-        return fail(error, "nothing to evaluate: give --data DIR or files");
-    if (options->data && files) return fail(error, "give either --data or files, not both");
-    if (options->tokens && files)
-        return fail(error, "--tokens goes with --data; files are read whole");
-    return true;
+    int kinds = (options->data != NULL) + (files > 0) + (options->core.bundle != NULL);
+    if (!kinds) return fail(error, "nothing to evaluate: give --data DIR, files or --core DIR");
+    if (kinds > 1) return fail(error, "give one of --data, files and --core, not several");
+    return check_options(options, files, error);
 }
 
 static bool check_dataset(const LoadedModel *model, const Dataset *dataset, Error *error) {
@@ -82,20 +100,15 @@ static bool evaluate_files(const LoadedModel *model, const EvalOptions *options,
     return done;
 }
 
-static bool evaluate(const EvalOptions *options, const char *const *files, int count,
-                     Evaluation *result, Error *error) {
-    const InferenceSettings settings = {.backend = backend_find(options->device, error),
-                                        .sequence_length = options->sequence_length,
-                                        .micro_batch = -1,
-                                        .storage = strcmp(options->precision, "fp32") ? DTYPE_BF16
-                                                                                      : DTYPE_F32};
-    LoadedModel model = {0};
-    char *path = settings.backend ? checkpoint_path(options->checkpoint, error) : NULL;
-    bool done = path && model_open(&model, path, &settings, error);
-    free(path);
-    if (!done) return false;
-    done = options->data ? evaluate_data(&model, options, result, error)
-                         : evaluate_files(&model, options, files, count, result, error);
+static bool evaluate_loss(const EvalOptions *options, const char *directory,
+                          InferenceSettings settings, const char *const *files, int count,
+                          Evaluation *result, Error *error) {
+    LoadedModel model;
+    settings.sequence_length = options->sequence_length;
+    settings.micro_batch = -1;
+    if (!model_open(&model, directory, &settings, error)) return false;
+    bool done = options->data ? evaluate_data(&model, options, result, error)
+                              : evaluate_files(&model, options, files, count, result, error);
     model_close(&model);
     if (done && !isfinite(result->loss))
         return fail(error,
@@ -122,6 +135,23 @@ static bool print_result(const Evaluation *result, Error *error) {
             printf("%.4f bits per byte over %lld bytes\n", result->bpb, (long long)result->bytes);
     }
     return !(fflush(stdout) || ferror(stdout)) || fail_errno(error, "cannot write the result");
+}
+
+static bool evaluate(const EvalOptions *options, const char *const *files, int count,
+                     Error *error) {
+    const InferenceSettings settings = {.backend = backend_find(options->device, error),
+                                        .storage = strcmp(options->precision, "fp32") ? DTYPE_BF16
+                                                                                      : DTYPE_F32};
+    char *directory = settings.backend ? checkpoint_path(options->checkpoint, error) : NULL;
+    Evaluation result;
+    bool done = directory != NULL;
+    if (done && options->core.bundle)
+        done = eval_core(directory, settings.backend, settings.storage, &options->core, error);
+    else if (done)
+        done = evaluate_loss(options, directory, settings, files, count, &result, error) &&
+               print_result(&result, error);
+    free(directory);
+    return done;
 }
 
 int verb_eval(int argc, char **argv) {
@@ -162,6 +192,26 @@ int verb_eval(int argc, char **argv) {
          .value = &values.reader.split_on,
          .argument = "TEXT",
          .help = "text files: what stands between documents; a file is one if not given"},
+        {.name = "core",
+         .kind = OPTION_TEXT,
+         .value = &values.core.bundle,
+         .argument = "DIR",
+         .help = "a bundle of the CORE metric's tasks"},
+        {.name = "max-per-task",
+         .kind = OPTION_COUNT,
+         .value = &values.core.max_per_task,
+         .argument = "N",
+         .help = "of each task only N examples, always the same"},
+        {.name = "csv",
+         .kind = OPTION_TEXT,
+         .value = &values.core.csv,
+         .argument = "FILE",
+         .help = "write CORE's table there as well"},
+        {.name = "core-details",
+         .kind = OPTION_TEXT,
+         .value = &values.core.details,
+         .argument = "FILE",
+         .help = "write every example's outcome there, as JSON lines"},
         {.name = "precision",
          .kind = OPTION_CHOICE,
          .value = &values.precision,
@@ -175,13 +225,10 @@ int verb_eval(int argc, char **argv) {
         {0},
     };
     Error error;
-    Evaluation result;
     int files;
     ParseResult parsed = options_parse(&command, options, argc, argv, &files);
     if (parsed != PARSE_RUN) return parsed == PARSE_WRONG ? EXIT_USAGE : EXIT_SUCCESS;
     if (!check_usage(&values, files, &error)) return command_misused(&command, &error);
-    if (!evaluate(&values, (const char *const *)argv, files, &result, &error) ||
-        !print_result(&result, &error))
-        return command_failed(&error);
-    return EXIT_SUCCESS;
+    return evaluate(&values, (const char *const *)argv, files, &error) ? EXIT_SUCCESS
+                                                                       : command_failed(&error);
 }
