@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "base/units.h"
+#include "cmd/core_options.h"
 #include "cmd/recipe_report.h"
 #include "cmd/train_options.h"
 #include "cmd/verbs.h"
@@ -95,11 +96,15 @@ static void print_time(const StepPlan *plan, const TrainSettings *settings) {
     }
 }
 
-static bool read_vocab(const char *data, uint32_t *vocab, Error *error) {
-    Dataset *dataset = data ? dataset_open(data, error) : NULL;
-    *vocab = dataset ? dataset_vocab_size(dataset) : 0;
+/* What of the dataset a plan depends on: its vocabulary, and the tokenizer for CORE's questions. */
+static bool read_data(const char *data, uint32_t *vocab, Tokenizer **tokenizer, Error *error) {
+    *vocab = 0, *tokenizer = NULL;
+    if (!data) return true;
+    Dataset *dataset = dataset_open(data, error);
+    if (dataset) *vocab = dataset_vocab_size(dataset);
+    bool done = dataset && tokenizer_open_if_any(data, tokenizer, error);
     dataset_free(dataset);
-    return dataset || !data;
+    return done;
 }
 
 /* Else it is one of the list, which has GPUs only. */
@@ -107,31 +112,40 @@ static bool is_here(const char *device) {
     return !strcmp(device, "this") || !strcmp(device, "cpu") || !strcmp(device, "cuda");
 }
 
-static bool run(TrainOptions *options, Error *error) {
-    TrainSettings settings;
+static bool show(const TrainOptions *options, const TrainSettings *settings, Error *error) {
     StepPlan plan;
     Device device;
-    uint32_t vocab;
     bool here = is_here(options->device);
-    if (!read_vocab(options->data, &vocab, error) ||
-        !train_options_resolve(options, vocab, &settings, error) ||
-        (!here && !device_find(&device, options->device, settings.storage, error)))
-        return false;
+    if (!here && !device_find(&device, options->device, settings->storage, error)) return false;
     const Backend *backend = here ? backend_find(options->device, error) : &backend_cuda;
     if (!backend) return false;
-    if (settings.has_recipe && !options_json()) recipe_print(&settings);
-    bool fits = step_plan_make(&plan, &settings, backend, here ? NULL : &device, error);
-    json_t *json = options_json() ? settings_json(&settings) : NULL;
+    if (settings->has_recipe && !options_json()) recipe_print(settings);
+    bool fits = step_plan_make(&plan, settings, backend, here ? NULL : &device, error);
+    json_t *json = options_json() ? settings_json(settings) : NULL;
     if (json) {
         json_object_set_new(json, "fits", json_boolean(fits));
-        if (fits) add_plan(json, &plan, &settings);
+        if (fits) add_plan(json, &plan, settings);
         print_json(json);
     } else if (fits) {
-        step_plan_print(&plan, &settings, stdout);
-        print_time(&plan, &settings);
+        step_plan_print(&plan, settings, stdout);
+        print_time(&plan, settings);
     }
     if (fits) step_plan_free(&plan);
     return fits;
+}
+
+static bool run(TrainOptions *options, Error *error) {
+    TrainSettings settings;
+    Core core = {0};
+    Tokenizer *tokenizer;
+    uint32_t vocab;
+    bool done = read_data(options->data, &vocab, &tokenizer, error) &&
+                train_options_resolve(options, vocab, &settings, error) &&
+                core_options_open(options, tokenizer, &settings, &core, error) &&
+                show(options, &settings, error);
+    core_close(&core);
+    tokenizer_free(tokenizer);
+    return done;
 }
 
 int verb_plan(int argc, char **argv) {

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "cmd/checkpoint_path.h"
+#include "cmd/core_options.h"
 #include "cmd/train_options.h"
 #include "cmd/verbs.h"
 #include "text/utf8.h"
@@ -135,6 +136,7 @@ static void print_result(const TrainResult *result) {
     json_object_set_new(json, "tokens_per_s", real_or_null(result->tokens_per_s));
     json_object_set_new(json, "val_loss", real_or_null(result->val_loss));
     json_object_set_new(json, "val_bpb", real_or_null(result->val_bpb));
+    json_object_set_new(json, "core", real_or_null(result->core));
     char *text = json_dumps(json, JSON_COMPACT);
     if (text) puts(text);
     free(text);
@@ -161,6 +163,7 @@ static bool run(TrainOptions *options, Error *error) {
     if (options->init_from && !(options->init_from = checkpoint_path(options->init_from, error)))
         return false;
     options->data = absolute_path(options->data); /* a run goes on from wherever it is resumed */
+    if (options->core) options->core = absolute_path(options->core);
     options->model = absolute_path(options->model);
     const Backend *backend = backend_find(options->device, error);
     if (!backend) return false;
@@ -170,6 +173,8 @@ static bool run(TrainOptions *options, Error *error) {
                 check_tokenizer(dataset, tokenizer, error) &&
                 train_options_resolve(options, dataset_vocab_size(dataset), &settings, error) &&
                 check_validation(options, dataset, &settings, error);
+    Core core = {0};
+    done = done && core_options_open(options, tokenizer, &settings, &core, error);
     char *config = done ? config_text(options, error) : NULL;
     done = config != NULL;
     if (done) {
@@ -179,6 +184,7 @@ static bool run(TrainOptions *options, Error *error) {
         if (done && options_json()) print_result(&result);
     }
     free(config);
+    core_close(&core);
     tokenizer_free(tokenizer);
     dataset_free(dataset);
     return done;

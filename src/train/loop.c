@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "base/log.h"
-#include "eval/evaluate.h"
+#include "train/evaluation.h"
 #include "train/interrupt.h"
 #include "train/run.h"
 #include "train/samples.h"
@@ -120,26 +120,6 @@ static bool check_finite(Run *run, const StepMetrics *metrics, int *skips, Error
         SKIPS_MOST);
 }
 
-static bool evaluate_run(Run *run, TrainResult *result, Error *error) {
-    Evaluation evaluation;
-    if (!evaluate_dataset(&run->inference, run->dataset, SPLIT_VALIDATION, run->settings->packing,
-                          run->settings->eval_tokens, false, &evaluation, error))
-        return false;
-    result->val_loss = evaluation.loss, result->val_bpb = evaluation.bpb;
-    double now = (double)time(NULL);
-    metrics_evaluation(&run->log, run->step, evaluation.loss, evaluation.bpb);
-    tensorboard_scalar(&run->board, now, run->step, "val/loss", evaluation.loss);
-    if (isfinite(evaluation.bpb)) {
-        tensorboard_scalar(&run->board, now, run->step, "val/bpb", evaluation.bpb);
-        log_line("step %lld: validation loss %.4f, %.4f bits per byte", (long long)run->step,
-                 evaluation.loss, evaluation.bpb);
-    } else { /* no tokenizer says how many bytes a token has */
-        log_line("step %lld: validation loss %.4f", (long long)run->step, evaluation.loss);
-    }
-    tensorboard_flush(&run->board);
-    return true;
-}
-
 /* A checkpoint that cannot be written does not end the run: the earlier ones stand. */
 static bool save(Run *run, double *saved, Error *error) {
     *saved = seconds_now();
@@ -163,7 +143,8 @@ static bool after_step(Run *run, bool last, bool sound, double *saved, TrainResu
     const TrainSettings *settings = run->settings;
     bool timed =
         settings->checkpoint_seconds > 0 && seconds_now() - *saved >= settings->checkpoint_seconds;
-    if ((due(run->step, settings->checkpoint_every) || timed) && sound && !last) {
+    bool questions = due(run->step, settings->core_every); /* hours, for a large model */
+    if ((due(run->step, settings->checkpoint_every) || timed || questions) && sound && !last) {
         Error failure;
         save(run, saved, &failure);
     }
@@ -171,8 +152,9 @@ static bool after_step(Run *run, bool last, bool sound, double *saved, TrainResu
     if (result->interrupted) return true;
     bool end = run->step == settings->steps;
     if ((due(run->step, settings->eval_every) || (end && settings->eval_every)) &&
-        !evaluate_run(run, result, error))
+        !evaluate_validation(run, result, error))
         return false;
+    if ((questions || (end && settings->core)) && !evaluate_core(run, result, error)) return false;
     if (due(run->step, settings->sample_every) || (end && settings->sample_every))
         return print_sample(&run->inference, settings, run->step, error);
     return true;
@@ -243,7 +225,8 @@ static void announce(Run *run) {
 
 bool train(const TrainSettings *settings, const Dataset *dataset, const Tokenizer *tokenizer,
            const char *config, TrainResult *result, Error *error) {
-    *result = (TrainResult){.loss = NAN, .tokens_per_s = NAN, .val_loss = NAN, .val_bpb = NAN};
+    *result = (TrainResult){
+        .loss = NAN, .tokens_per_s = NAN, .val_loss = NAN, .val_bpb = NAN, .core = NAN};
     Run run;
     interrupt_install();
     bool done = run_open(&run, settings, dataset, tokenizer, config, error);

@@ -112,6 +112,17 @@ void metrics_evaluation(MetricsLog *log, int64_t step, double val_loss, double v
     finish(log, &line);
 }
 
+void metrics_core(MetricsLog *log, int64_t step, double core, size_t tasks,
+                  size_t tasks_of_bundle) {
+    Line line;
+    start(&line);
+    add_integer(&line, "step", step);
+    add_number(&line, "core", core);
+    add_integer(&line, "core_tasks", (int64_t)tasks);
+    add_integer(&line, "core_tasks_of_bundle", (int64_t)tasks_of_bundle);
+    finish(log, &line);
+}
+
 /* The text as a JSON string, quotes included; what is not UTF-8 loses its non-ASCII bytes. */
 static char *quoted(char *text) {
     json_t *string = json_string(text);

@@ -1,7 +1,7 @@
 /* log.jsonl: one JSON object a line, for `hearth compare`, plots and people.
  *
- * Three kinds of line: a step (keys as in StepMetrics), an evaluation (step, val_loss, val_bpb) and
- * an event (event, step, message). The file is only ever appended to, with one write() a line, so
+ * Four kinds of line: a step (keys as in StepMetrics), an evaluation (step, val_loss, val_bpb), the CORE
+ * metric (step, core, core_tasks, core_tasks_of_bundle) and an event (event, step, message). The file is only ever appended to, with one write() a line, so
  * that a kill loses nothing. A resumed run appends to the same file: lines of steps after the
  * checkpoint it resumed from stay, an event line {"event": "resume", "step": N} follows, and then
  * those steps again. A reader takes the last line of a step. Values that are not finite are written
@@ -12,6 +12,7 @@
 #define HEARTH_TRAIN_METRICS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -39,6 +40,7 @@ void metrics_close(MetricsLog *log);
 
 void metrics_step(MetricsLog *log, const StepMetrics *metrics);
 void metrics_evaluation(MetricsLog *log, int64_t step, double val_loss, double val_bpb);
+void metrics_core(MetricsLog *log, int64_t step, double core, size_t tasks, size_t tasks_of_bundle);
 /* `event` is a word: "start", "resume", "checkpoint", "skip", … */
 void metrics_event(MetricsLog *log, const char *event, int64_t step, const char *format, ...)
     __attribute__((format(printf, 4, 5)));

@@ -3,6 +3,7 @@
 #define HEARTH_TRAIN_SETTINGS_H
 
 #include "data/loader.h"
+#include "eval/core.h"
 #include "model/config.h"
 #include "optim/optimizer.h"
 #include "optim/recipe.h"
@@ -44,8 +45,8 @@ typedef struct TrainSettings {
     double checkpoint_seconds;       /* also after so long; 0 = not */
     int64_t keep;                    /* checkpoints; 0 = all */
     int64_t eval_every, eval_tokens; /* steps; tokens of an evaluation, 0 = all */
-    const char *core;                /* eval bundle of the CORE metric, or NULL */
-    int64_t core_every, core_max_per_task;
+    const Core *core; /* the questions of the CORE metric, also asked at the end; NULL: none */
+    int64_t core_every;
     int64_t sample_every, sample_tokens;
     const char *sample_prompt;
 } TrainSettings;

@@ -2,10 +2,30 @@
 
 #include <stdio.h>
 
+#include "base/integer.h"
 #include "base/machine.h"
 #include "base/units.h"
 #include "model/model.h"
 #include "step/cost.h"
+
+/* What the generation sections hold: a sample of up to T tokens, and the prompts of CORE, which may be
+ * longer. */
+static void size_generation(const TrainSettings *settings, ModelSettings *sizes) {
+    int64_t T = settings->model.sequence_length;
+    sizes->context = T, sizes->prefill = T < 64 ? T : 64;
+    if (!settings->core) return;
+    CoreSizes core = core_sizes(settings->core);
+    sizes->prefill = core.prefill, sizes->score = core.score;
+    sizes->context = divide_up(larger(core.context, T), core.prefill) * core.prefill;
+}
+
+static void write_generation(Program *program, const Model *model, const ModelConfig *config,
+                             const ModelSettings *sizes) {
+    ModelConfig longer = *config;
+    if (sizes->context > config->sequence_length)
+        model_config_set_sequence_length(&longer, sizes->context);
+    model->write_generation(program, &longer, sizes);
+}
 
 /* The planner's callback: the whole program for one choice. */
 static bool write_program(Program *program, const PlanChoice *choice, void *context, Error *error) {
@@ -18,18 +38,17 @@ static bool write_program(Program *program, const PlanChoice *choice, void *cont
     ModelSettings sizes = {.micro_batch = choice->micro_batch,
                            .logit_chunk = choice->logit_chunk,
                            .batch_tokens = settings->batch_tokens,
-                           .document_mask = settings->document_mask,
-                           .context = T,
-                           .prefill = T < 64 ? T : 64};
+                           .document_mask = settings->document_mask};
+    size_generation(settings, &sizes);
     OptimizerSettings optimizer = settings->optimizer;
     optimizer.state = choice->state;
     model->declare(program, config);
     program_make_weight_buffers(program, true);
-    model_make_inputs(program, config, choice->micro_batch, T);
+    model_make_inputs(program, config, choice->micro_batch, larger(T, sizes.context));
     model->write_training(program, config, &sizes);
     optimizer_write_update(program, &optimizer);
     if (settings->eval_every) model->write_evaluation(program, config, &sizes);
-    if (settings->sample_every) model->write_generation(program, config, &sizes);
+    if (settings->sample_every || settings->core) write_generation(program, model, config, &sizes);
     return program_finish(program, error);
 }
 

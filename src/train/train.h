@@ -11,6 +11,7 @@ typedef struct TrainResult {
     double loss;              /* of the last step; NaN when none was done */
     double tokens_per_s;      /* median over the steps of this invocation */
     double val_loss, val_bpb; /* of the last evaluation; NaN when there was none */
+    double core;              /* of the last evaluation of CORE; NaN when there was none */
     int64_t planned_bytes;    /* the memory table's peak */
     bool interrupted;         /* a signal ended it; what was done is saved */
 } TrainResult;
