@@ -112,12 +112,13 @@ static void crop(Prompts *prompts, size_t longest) {
     }
 }
 
-/* The last token before what is scored predicts, so it is not of the prefix. */
+/* The last token before what is scored predicts, so it is not of the prefix. (What is left of prompts that were
+ * too long may have no token in common.) */
 static size_t shared_tokens(const Prompts *prompts) {
     size_t shared = common_prefix(prompts);
     for (size_t i = 0; i < prompts->count; i++)
         if (prompts->at[i].scored < shared) shared = prompts->at[i].scored;
-    return shared - 1;
+    return shared ? shared - 1 : 0;
 }
 
 static bool split(CoreExample *example, const Prompts *prompts, Error *error) {
