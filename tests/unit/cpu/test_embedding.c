@@ -61,7 +61,25 @@ static void test_embedding(void **state) {
     for_each_instance(check);
 }
 
+static void check_none(const CpuKernels *kernels) {
+    Array weight = array_random(kernels->storage, 3 * 37, 1);
+    Array out = array_of(kernels->storage, 3 * 37, NAN);
+    const int32_t tokens[] = {-1, 2, -1};
+    kernels->embedding_forward(out.data, tokens, weight.data, 3, 37);
+    for (int i = 0; i < 3 * 37; i++)
+        assert_true(array_get(&out, i) == (i / 37 == 1 ? weight.exact[37 + i] : 0));
+    release_arrays();
+}
+
+static void test_none(void **state) {
+    (void)state;
+    for_each_instance(check_none);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_embedding)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_embedding),
+        cmocka_unit_test(test_none),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,7 @@ typedef struct Case {
     const CpuKernels *kernels;
     int64_t N, C;
     Residual residual;
+    bool weighted;
     Array x, weight, out, rstd, dout, above, dx, dweight, start;
     void *workspace;
 } Case;
@@ -14,13 +15,14 @@ static const float epsilon = 1e-5f;
 
 static uint64_t run(void *context) {
     Case *c = context;
-    c->kernels->rmsnorm_forward(c->out.data, c->rstd.data, c->x.data, c->weight.data, c->N, c->C,
-                                epsilon);
+    const void *weight = c->weighted ? c->weight.data : NULL;
+    c->kernels->rmsnorm_forward(c->out.data, c->rstd.data, c->x.data, weight, c->N, c->C, epsilon);
     memcpy(c->dweight.data, c->start.data, array_bytes(&c->start));
     const void *above = c->residual == NONE ? NULL : c->above.data;
     if (c->residual == IN_PLACE) above = memcpy(c->dx.data, c->above.data, array_bytes(&c->dx));
-    c->kernels->rmsnorm_backward(c->dx.data, c->dweight.data, c->dout.data, above, c->x.data,
-                                 c->rstd.data, c->weight.data, c->workspace, c->N, c->C);
+    c->kernels->rmsnorm_backward(c->dx.data, c->weighted ? c->dweight.data : NULL, c->dout.data,
+                                 above, c->x.data, c->rstd.data, weight,
+                                 c->weighted ? c->workspace : NULL, c->N, c->C);
     uint64_t hash = array_hash(array_hash(0, &c->out), &c->rstd);
     return array_hash(array_hash(hash, &c->dx), &c->dweight);
 }
@@ -60,11 +62,12 @@ static double loss(void *context) {
            inner_product(c->start.exact, c->weight.exact, c->C);
 }
 
-static void check_size(const CpuKernels *kernels, int64_t N, int64_t C, Residual residual) {
+static void check_size(const CpuKernels *kernels, int64_t N, int64_t C, Residual residual,
+                       bool weighted) {
     Dtype storage = kernels->storage;
-    Case c = {.kernels = kernels, .N = N, .C = C, .residual = residual};
+    Case c = {.kernels = kernels, .N = N, .C = C, .residual = residual, .weighted = weighted};
     c.x = array_random(storage, N * C, 2);
-    c.weight = array_random(storage, C, 1);
+    c.weight = weighted ? array_random(storage, C, 1) : array_of(storage, C, 1);
     c.out = array_of(storage, N * C, NAN);
     c.rstd = array_of(DTYPE_F32, N, NAN);
     c.dout = array_random(storage, N * C, 1);
@@ -79,7 +82,7 @@ static void check_size(const CpuKernels *kernels, int64_t N, int64_t C, Residual
     array_check("rstd", &c.rstd, 1e-6, 0);
     array_check("out", &c.out, 1e-6, 1e-7);
     array_check("dx", &c.dx, 1e-6, 2e-6);
-    array_check("dweight", &c.dweight, 1e-6, 2e-5);
+    if (weighted) array_check("dweight", &c.dweight, 1e-6, 2e-5);
     check_gradient("x", c.x.exact, c.dx.exact, N * C, loss, &c);
     check_gradient("weight", c.weight.exact, c.dweight.exact, C, loss, &c);
     release_arrays();
@@ -89,8 +92,10 @@ static void check(const CpuKernels *kernels) {
     static const int64_t rows[] = {1, 7, 129}, widths[] = {10, 64, 100, 768};
     for (int n = 0; n < 3; n++)
         for (int w = 0; w < 4; w++)
-            for (Residual residual = NONE; residual <= IN_PLACE; residual++)
-                check_size(kernels, rows[n], widths[w], residual);
+            for (Residual residual = NONE; residual <= IN_PLACE; residual++) {
+                check_size(kernels, rows[n], widths[w], residual, true);
+                check_size(kernels, rows[n], widths[w], residual, false);
+            }
 }
 
 static void test_rmsnorm(void **state) {

@@ -12,8 +12,8 @@ enum { HEADS = 5, ROTATED = 3 };
 static uint64_t run(void *context) {
     Case *c = context;
     if (c->in_place) memcpy(c->out.data, c->x.data, array_bytes(&c->x));
-    c->kernels->rope(c->out.data, c->in_place ? c->out.data : c->x.data, c->table.data, NULL, c->N, c->T,
-                     HEADS, ROTATED, c->D, c->offset, c->inverse);
+    c->kernels->rope(c->out.data, c->in_place ? c->out.data : c->x.data, c->table.data, NULL, c->N,
+                     c->T, HEADS, ROTATED, c->D, c->offset, c->inverse);
     return array_hash(0, &c->out);
 }
 
@@ -95,8 +95,31 @@ static void test_inverse(void **state) {
     for_each_instance(check_inverse);
 }
 
+/* A branch's tokens are turned as those of a row that begins where the branch does. */
+static void check_branches(const CpuKernels *kernels) {
+    enum { TOKENS = 9, D = 64 };
+    const int32_t starts[TOKENS] = {0, 0, 2, 2, 2, 5, 6, 6, 6};
+    Case c = make_case(kernels, 1, TOKENS, D);
+    kernels->rope(c.out.data, c.x.data, c.table.data, starts, TOKENS, TOKENS, HEADS, ROTATED, D,
+                  c.offset, false);
+    for (int64_t n = 0; n < TOKENS; n++) {
+        Array row = array_of(kernels->storage, HEADS * D, NAN);
+        const int64_t at = n * dtype_size(kernels->storage) * HEADS * D;
+        kernels->rope(row.data, (const char *)c.x.data + at, c.table.data, NULL, 1, 1, HEADS,
+                      ROTATED, D, c.offset + n - starts[n], false);
+        assert_memory_equal((const char *)c.out.data + at, row.data, array_bytes(&row));
+    }
+    release_arrays();
+}
+
+static void test_branches(void **state) {
+    (void)state;
+    for_each_instance(check_branches);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_branches),
         cmocka_unit_test(test_rope),
         cmocka_unit_test(test_inverse),
     };
