@@ -45,7 +45,7 @@ void emit_linear_weight_gradient(Program *program, int layer, int weight, Operan
 
 void emit_embedding_forward(Program *program, int out, int tokens, int weight, int64_t N) {
     Weight w = weight_of(program, weight);
-    Operation *operation = program_add(program, OP_EMBEDDING_FORWARD, -1);
+    Operation *operation = program_add(program, OP_EMBEDDING_FORWARD, w.layer);
     operation->outputs[0] = whole(out);
     operation->inputs[0] = whole(tokens);
     operation->inputs[1] = program_working(program, weight);
@@ -54,35 +54,43 @@ void emit_embedding_forward(Program *program, int out, int tokens, int weight, i
 
 void emit_embedding_backward(Program *program, int weight, int dout, int tokens, int64_t N) {
     Weight w = weight_of(program, weight);
-    Operation *operation = program_add(program, OP_EMBEDDING_BACKWARD, -1);
+    Operation *operation = program_add(program, OP_EMBEDDING_BACKWARD, w.layer);
     operation->outputs[0] = program_gradient(program, weight);
     operation->inputs[0] = whole(dout);
     operation->inputs[1] = whole(tokens);
     operation->embedding.N = N, operation->embedding.C = w.columns, operation->embedding.V = w.rows;
 }
 
+static Operand working_or_none(const Program *program, int weight) {
+    return weight < 0 ? operand_none : program_working(program, weight);
+}
+
+static Operand gradient_or_none(const Program *program, int weight) {
+    return weight < 0 ? operand_none : program_gradient(program, weight);
+}
+
 void emit_norm_forward(Program *program, int layer, int out, int rstd, int x, int weight, int64_t N,
-                       double eps) {
+                       int64_t C, double eps) {
     Operation *operation = program_add(program, OP_RMSNORM_FORWARD, layer);
     operation->outputs[0] = whole(out);
     operation->outputs[1] = whole(rstd);
     operation->inputs[0] = whole(x);
-    operation->inputs[1] = program_working(program, weight);
-    operation->norm.N = N, operation->norm.C = weight_of(program, weight).columns;
+    operation->inputs[1] = working_or_none(program, weight);
+    operation->norm.N = N, operation->norm.C = C;
     operation->norm.eps = (float)eps;
 }
 
 void emit_norm_backward(Program *program, int layer, int dx, int dout, int dresidual, int x,
-                        int rstd, int weight, int64_t N) {
+                        int rstd, int weight, int64_t N, int64_t C) {
     Operation *operation = program_add(program, OP_RMSNORM_BACKWARD, layer);
     operation->outputs[0] = whole(dx);
-    operation->outputs[1] = program_gradient(program, weight);
+    operation->outputs[1] = gradient_or_none(program, weight);
     operation->inputs[0] = whole(dout);
     operation->inputs[1] = whole(dresidual);
     operation->inputs[2] = whole(x);
     operation->inputs[3] = whole(rstd);
-    operation->inputs[4] = program_working(program, weight);
-    operation->norm.N = N, operation->norm.C = weight_of(program, weight).columns;
+    operation->inputs[4] = working_or_none(program, weight);
+    operation->norm.N = N, operation->norm.C = C;
 }
 
 void emit_swiglu_forward(Program *program, int layer, int out, int gate_up, int64_t N, int64_t F) {
@@ -101,10 +109,24 @@ void emit_swiglu_backward(Program *program, int layer, int dgate_up, int dout, i
     operation->swiglu.N = N, operation->swiglu.F = F;
 }
 
-void emit_rope(Program *program, int layer, int out, int x, const AttentionShape *shape,
-               bool inverse) {
-    Operation *operation =
-        program_add(program, inverse ? OP_ROPE_BACKWARD : OP_ROPE_FORWARD, layer);
+void emit_relu2_forward(Program *program, int layer, int out, int x, int64_t n) {
+    Operation *operation = program_add(program, OP_RELU2_FORWARD, layer);
+    operation->outputs[0] = whole(out);
+    operation->inputs[0] = whole(x);
+    operation->elements.n = n;
+}
+
+void emit_relu2_backward(Program *program, int layer, int dx, int dout, int x, int64_t n) {
+    Operation *operation = program_add(program, OP_RELU2_BACKWARD, layer);
+    operation->outputs[0] = whole(dx);
+    operation->inputs[0] = whole(dout);
+    operation->inputs[1] = whole(x);
+    operation->elements.n = n;
+}
+
+static Operation *add_rope(Program *program, OperationKind kind, int layer, int out, int x,
+                           const AttentionShape *shape) {
+    Operation *operation = program_add(program, kind, layer);
     operation->outputs[0] = whole(out);
     operation->inputs[0] = whole(x);
     operation->inputs[1] = whole(program->cos_sin);
@@ -112,6 +134,47 @@ void emit_rope(Program *program, int layer, int out, int x, const AttentionShape
     operation->rope.heads = shape->H + 2 * shape->KV;
     operation->rope.rotated = shape->H + shape->KV;
     operation->rope.D = shape->D;
+    return operation;
+}
+
+void emit_rope_forward(Program *program, int layer, int out, int x, int branch_start,
+                       const AttentionShape *shape) {
+    add_rope(program, OP_ROPE_FORWARD, layer, out, x, shape)->inputs[2] = whole(branch_start);
+}
+
+void emit_rope_backward(Program *program, int layer, int dx, int dout,
+                        const AttentionShape *shape) {
+    add_rope(program, OP_ROPE_BACKWARD, layer, dx, dout, shape);
+}
+
+void emit_qkv_forward(Program *program, int layer, int out, int rstd, int projected,
+                      int branch_start, ValueEmbedding values, const QkvShape *shape) {
+    Operation *operation = program_add(program, OP_QKV_FORWARD, layer);
+    operation->outputs[0] = whole(out);
+    operation->outputs[1] = whole(rstd);
+    operation->inputs[0] = whole(projected);
+    operation->inputs[1] = whole(program->cos_sin);
+    operation->inputs[2] = whole(branch_start);
+    operation->inputs[3] = whole(values.tokens);
+    operation->inputs[4] = working_or_none(program, values.table);
+    operation->inputs[5] = whole(values.gates);
+    operation->qkv = *shape;
+}
+
+void emit_qkv_backward(Program *program, int layer, int dprojected, int dvalues, int dgates,
+                       int dqkv, int qkv, int rstd, ValueEmbedding values, const QkvShape *shape) {
+    Operation *operation = program_add(program, OP_QKV_BACKWARD, layer);
+    operation->outputs[0] = whole(dprojected);
+    operation->outputs[1] = whole(dvalues);
+    operation->outputs[2] = whole(dgates);
+    operation->inputs[0] = whole(dqkv);
+    operation->inputs[1] = whole(qkv);
+    operation->inputs[2] = whole(rstd);
+    operation->inputs[3] = whole(program->cos_sin);
+    operation->inputs[4] = whole(values.tokens);
+    operation->inputs[5] = working_or_none(program, values.table);
+    operation->inputs[6] = whole(values.gates);
+    operation->qkv = *shape;
 }
 
 void emit_attention_forward(Program *program, int layer, int out, int lse, int qkv,
@@ -137,23 +200,121 @@ void emit_attention_backward(Program *program, int layer, int dqkv, int dout, in
 }
 
 void emit_attention_decode(Program *program, int layer, int out, int key_cache, int value_cache,
-                           int qkv, const AttentionShape *shape) {
+                           int qkv, int branch_start, const AttentionShape *shape) {
     Operation *operation = program_add(program, OP_ATTENTION_DECODE, layer);
     operation->outputs[0] = whole(out);
     operation->outputs[1] = whole(key_cache);
     operation->outputs[2] = whole(value_cache);
     operation->inputs[0] = whole(qkv);
+    operation->inputs[1] = whole(branch_start);
     operation->attention = *shape;
 }
 
-void emit_cross_entropy(Program *program, Operand losses, Operand logits, Operand targets,
-                        int64_t count, int64_t vocab, float scale) {
+static GateShape gate_shape(const Program *program, int weight, int64_t N, int64_t C,
+                            float factor) {
+    Weight w = weight_of(program, weight);
+    return (GateShape){.N = N, .C = C, .gates = w.rows, .channels = w.columns, .factor = factor};
+}
+
+void emit_gate_forward(Program *program, int layer, int gates, int x, int weight, int64_t N,
+                       int64_t C, float factor) {
+    Operation *operation = program_add(program, OP_GATE_FORWARD, layer);
+    operation->outputs[0] = whole(gates);
+    operation->inputs[0] = whole(x);
+    operation->inputs[1] = program_working(program, weight);
+    operation->gate = gate_shape(program, weight, N, C, factor);
+}
+
+void emit_gate_backward(Program *program, int layer, int dx, int weight, int dgates, int gates,
+                        int x, int64_t N, int64_t C, float factor) {
+    Operation *operation = program_add(program, OP_GATE_BACKWARD, layer);
+    operation->outputs[0] = whole(dx);
+    operation->outputs[1] = program_gradient(program, weight);
+    operation->inputs[0] = whole(dgates);
+    operation->inputs[1] = whole(gates);
+    operation->inputs[2] = whole(x);
+    operation->inputs[3] = program_working(program, weight);
+    operation->gate = gate_shape(program, weight, N, C, factor);
+}
+
+static Operand scalar_value(const Program *program, Scalar scalar) {
+    Operand operand = program_precise(program, scalar.weight);
+    operand.offset += scalar.element;
+    return operand;
+}
+
+static Operand scalar_gradient(const Program *program, Scalar scalar) {
+    Operand operand = gradient_or_none(program, scalar.weight);
+    operand.offset += scalar.element;
+    return operand;
+}
+
+void emit_smear_forward(Program *program, int out, int x, int gates, Scalar lambda, int previous,
+                        const SmearShape *shape) {
+    Operation *operation = program_add(program, OP_SMEAR_FORWARD, -1);
+    operation->outputs[0] = whole(out);
+    operation->inputs[0] = whole(x);
+    operation->inputs[1] = whole(gates);
+    operation->inputs[2] = scalar_value(program, lambda);
+    operation->inputs[3] = whole(previous);
+    operation->smear = *shape;
+}
+
+void emit_smear_backward(Program *program, int dx, int dgates, int dout, int x, int gates,
+                         Scalar lambda, const SmearShape *shape) {
+    Operation *operation = program_add(program, OP_SMEAR_BACKWARD, -1);
+    operation->outputs[0] = whole(dx);
+    operation->outputs[1] = whole(dgates);
+    operation->outputs[2] = scalar_gradient(program, lambda);
+    operation->inputs[0] = whole(dout);
+    operation->inputs[1] = whole(x);
+    operation->inputs[2] = whole(gates);
+    operation->inputs[3] = scalar_value(program, lambda);
+    operation->smear = *shape;
+}
+
+void emit_blend_forward(Program *program, int layer, int out, int x, int y, Scalar a, Scalar b,
+                        BlendShape shape) {
+    Operation *operation = program_add(program, OP_BLEND_FORWARD, layer);
+    operation->outputs[0] = whole(out);
+    operation->inputs[0] = whole(x);
+    operation->inputs[1] = whole(y);
+    operation->inputs[2] = scalar_value(program, a);
+    operation->inputs[3] = scalar_value(program, b);
+    operation->blend = shape;
+}
+
+void emit_blend_backward(Program *program, int layer, int dx, int dy, int dout, int x, int y,
+                         Scalar a, Scalar b, int dy_addend, BlendShape shape) {
+    Operation *operation = program_add(program, OP_BLEND_BACKWARD, layer);
+    operation->outputs[0] = whole(dx);
+    operation->outputs[1] = whole(dy);
+    operation->outputs[2] = scalar_gradient(program, a);
+    operation->outputs[3] = scalar_gradient(program, b);
+    operation->inputs[0] = whole(dout);
+    operation->inputs[1] = whole(x);
+    operation->inputs[2] = whole(y);
+    operation->inputs[3] = scalar_value(program, a);
+    operation->inputs[4] = scalar_value(program, b);
+    operation->inputs[5] = whole(dy_addend);
+    operation->blend = shape;
+}
+
+void emit_cross_entropy(Program *program, Operand losses, Operand logits, Operand best,
+                        Operand targets, CrossEntropyShape shape) {
     Operation *operation = program_add(program, OP_CROSS_ENTROPY, -1);
     operation->outputs[0] = losses;
     operation->outputs[1] = logits;
+    operation->outputs[2] = best;
     operation->inputs[0] = targets;
-    operation->cross_entropy = (CrossEntropyShape){
-        .N = count, .V = vocab, .stride = vocab, .scale = scale, .gradient = scale > 0};
+    operation->cross_entropy = shape;
+}
+
+void emit_soft_cap(Program *program, int out, int x, int64_t n, float cap) {
+    Operation *operation = program_add(program, OP_SOFT_CAP, -1);
+    operation->outputs[0] = whole(out);
+    operation->inputs[0] = whole(x);
+    operation->soft_cap.n = n, operation->soft_cap.cap = cap;
 }
 
 void emit_loss_sum(Program *program, int64_t N) {
