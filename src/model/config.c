@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/integer.h"
 
 enum { CONFIG_BYTES_MAX = 1 << 20 };
 enum { HEAD_DIM_MOST = 256 }; /* what the attention kernels hold in a block */
@@ -165,7 +166,7 @@ bool model_config_check(const ModelConfig *config, Error *error) {
 static int64_t short_window(const ModelConfig *config) {
     int64_t T = config->sequence_length;
     if (config->window > 0) return config->window;
-    if (model_is_nanochat(config)) return (T + 511) / 512 * 128;
+    if (model_is_nanochat(config)) return divide_up(T, 512) * 128;
     return T < 4 ? 1 : T / 4;
 }
 
@@ -180,12 +181,8 @@ int64_t model_layer_window(const ModelConfig *config, int64_t layer) {
     return sees_all ? long_window(config) : short_window(config);
 }
 
-static int64_t at_most(int64_t value, int64_t limit) {
-    return value < limit ? value : limit;
-}
-
 void model_config_set_sequence_length(ModelConfig *config, int64_t T) {
-    config->window = at_most(short_window(config), T);
-    if (model_is_nanochat(config)) config->long_window = at_most(long_window(config), T);
+    config->window = smaller(short_window(config), T);
+    if (model_is_nanochat(config)) config->long_window = smaller(long_window(config), T);
     config->sequence_length = T;
 }

@@ -27,7 +27,7 @@ typedef struct ModelConfig {
     double norm_eps;
     double init_std;                         /* of every normal initialisation; llama only */
     char window_pattern[WINDOW_PATTERN_MAX]; /* S or L for each layer, repeated; "L": no windows */
-    int64_t window;         /* keys behind the query that an S layer sees; 0 = T/4 (nanochat: its rule) */
+    int64_t window; /* keys behind the query that an S layer sees; 0 = T/4 (nanochat: its rule) */
     int64_t long_window;    /* those that an L layer sees; 0 = all */
     int64_t bos_id, eos_id; /* -1 = none */
 } ModelConfig;

@@ -1,10 +1,11 @@
 /* Parameters and FLOPs of a model, from its sizes alone. */
+#include "base/integer.h"
 #include "model/config.h"
 
 int64_t model_padded_vocab(const ModelConfig *config) {
     enum { MULTIPLE = 64 };
     if (!model_is_nanochat(config)) return config->vocab;
-    return (config->vocab + MULTIPLE - 1) / MULTIPLE * MULTIPLE;
+    return divide_up(config->vocab, MULTIPLE) * MULTIPLE;
 }
 
 static ModelCounts nanochat_counts(const ModelConfig *config) {
@@ -52,10 +53,8 @@ int64_t model_scaling_parameters(const ModelConfig *config) {
 
 double model_flops_per_token(const ModelConfig *config) {
     int64_t keys = 0, T = config->sequence_length;
-    for (int64_t layer = 0; layer < config->layers; layer++) {
-        int64_t window = model_layer_window(config, layer);
-        keys += window < T ? window : T;
-    }
+    for (int64_t layer = 0; layer < config->layers; layer++)
+        keys += smaller(model_layer_window(config, layer), T);
     ModelCounts counts = model_counts(config);
     int64_t of_matmuls = counts.transformer_matrices + counts.wte; /* as large as the head */
     if (model_is_nanochat(config)) of_matmuls += SMEAR_CHANNELS;

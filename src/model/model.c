@@ -5,12 +5,14 @@
 
 #include "base/random.h"
 #include "model/llama.h"
+#include "model/nanochat.h"
 
 const Model *model_find(const ModelConfig *config, Error *error) {
-    static const Model *const models[] = {&model_llama};
+    static const Model *const models[] = {&model_llama, &model_nanochat};
     for (size_t i = 0; i < sizeof models / sizeof *models; i++)
         if (!strcmp(models[i]->architecture, config->architecture)) return models[i];
-    fail(error, "architecture '%s' is not known; hearth trains llama", config->architecture);
+    fail(error, "architecture '%s' is not known; hearth trains llama and nanochat",
+         config->architecture);
     return NULL;
 }
 

@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "base/integer.h"
 #include "model/emit.h"
 
 Pass pass_begin_micro_batch(Program *program, SectionKind section, const ModelConfig *config,
@@ -161,9 +162,7 @@ static void write_chunk(const Pass *pass, int normed, int dnormed, const Head *h
 
 int pass_write_head(const Pass *pass, int normed, const Head *head) {
     int dnormed = head->scale > 0 ? pass_gradient(pass, pass->config->dim, "last norm", 0) : -1;
-    for (int64_t first = 0; first < pass->N; first += head->chunk) {
-        int64_t left = pass->N - first;
-        write_chunk(pass, normed, dnormed, head, first, left < head->chunk ? left : head->chunk);
-    }
+    for (int64_t first = 0; first < pass->N; first += head->chunk)
+        write_chunk(pass, normed, dnormed, head, first, smaller(pass->N - first, head->chunk));
     return dnormed;
 }

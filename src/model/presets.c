@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/integer.h"
 #include "model/config.h"
 
 typedef struct LlamaPreset {
@@ -77,7 +78,7 @@ static ModelConfig llama_config(const LlamaPreset *preset) {
 }
 
 int64_t model_nanochat_dim(int64_t depth, int64_t head_dim) {
-    return (64 * depth + head_dim - 1) / head_dim * head_dim;
+    return divide_up(64 * depth, head_dim) * head_dim;
 }
 
 ModelConfig model_config_nanochat(int64_t depth, int64_t head_dim) {
