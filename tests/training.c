@@ -20,8 +20,11 @@ int64_t training_steps(int64_t steps) {
 void training_open(Training *training, const ModelConfig *config,
                    const TrainingSettings *settings) {
     Error error;
-    *training = (Training){
-        .backend = backend_of_test(), .config = *config, .batch_tokens = settings->batch_tokens};
+    *training = (Training){.backend = backend_of_test(),
+                           .config = *config,
+                           .batch_tokens = settings->batch_tokens,
+                           .momentum = 0.95f,
+                           .weight_decay = 1};
     Program *program = &training->program;
     const Model *model = model_find(config, &error);
     assert_done(model, error);
@@ -123,6 +126,8 @@ float training_update(Training *training, int64_t step, float learning_rate, int
     Error error;
     float norm;
     StepScalars scalars = {.learning_rate = learning_rate,
+                           .momentum = training->momentum,
+                           .weight_decay = training->weight_decay,
                            .step = step,
                            .seed = 1,
                            .gradient_scale = (float)training->batch_tokens / (float)targets};

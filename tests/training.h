@@ -15,6 +15,7 @@ typedef struct Training {
     Executor *executor;
     ModelConfig config;
     int64_t batch_tokens;
+    float momentum, weight_decay; /* Muon's scalars of the steps to come: 0.95 and 1 at first */
     float *copy; /* of the parameter that was asked for last */
 } Training;
 

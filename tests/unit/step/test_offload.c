@@ -8,10 +8,32 @@
 #include "step/cost.h"
 #include "support.h"
 
-enum { LAYERS = 5, WIDTH = 4096, PARAMETERS = 1000 };
+enum { LAYERS = 5, WIDTH = 4096, PARAMETERS = 1000, MATRICES = 3, ROWS = 40, COLUMNS = 30 };
+
+/* Muon's update of a few matrices whose state lies side by side. */
+static void write_muon(Program *program) {
+    program->momentum =
+        program_buffer(program, BUFFER_STATE, DTYPE_BF16, MATRICES * ROWS * COLUMNS, "momentum");
+    program->variance =
+        program_buffer(program, BUFFER_STATE, DTYPE_F32, MATRICES * ROWS, "variance");
+    int x = program_buffer(program, BUFFER_WORKSPACE, DTYPE_BF16, ROWS * COLUMNS, "x");
+    for (int k = 0; k < MATRICES; k++) {
+        Operation *begin = program_add(program, OP_MUON_BEGIN, k);
+        begin->muon.rows = ROWS, begin->muon.columns = COLUMNS;
+        begin->outputs[0] = whole(x);
+        begin->outputs[1] = (Operand){program->momentum, k * ROWS * COLUMNS};
+        Operation *product = program_add(program, OP_MATMUL, k);
+        product->matmul.M = product->matmul.N = product->matmul.K = COLUMNS;
+        product->outputs[0] = product->inputs[0] = product->inputs[1] = whole(x);
+        Operation *end = program_add(program, OP_MUON_END, k);
+        end->muon = begin->muon;
+        end->outputs[2] = (Operand){program->variance, k * ROWS};
+        end->inputs[0] = whole(x);
+    }
+}
 
 /* A chain of layers, each with one operation that keeps its input and a small statistic, and a backward
- * pass; `inputs` inputs for each layer. Then the update of as many weights. */
+ * pass; `inputs` inputs for each layer. Then the update of as many weights, and of some matrices. */
 static void write_program(Program *program, int inputs) {
     int kept[LAYERS][80], statistic[LAYERS], gradients[LAYERS + 1];
     program_init(program, DTYPE_BF16);
@@ -54,6 +76,7 @@ static void write_program(Program *program, int inputs) {
         operation->outputs[4] = (Operand){program->absmax1, layer * 4};
         operation->inputs[0] = whole(program->gradient_norm);
     }
+    write_muon(program);
 }
 
 static void offload(Program *program, Offload what) {
@@ -146,7 +169,7 @@ static void test_copies_are_where_they_should_be(void **state) {
         assert_int_equal(copies, what & OFFLOAD_ACTIVATIONS ? 2 * (LAYERS - 2) : 0);
         if (copies) assert_int_equal(between, 1); /* a layer's */
         copies = check_copies(&program, SECTION_UPDATE, &between);
-        assert_int_equal(copies, what & OFFLOAD_STATE ? 4 * LAYERS : 0);
+        assert_int_equal(copies, what & OFFLOAD_STATE ? 4 * (LAYERS + MATRICES) : 0);
         assert_int_equal(program.operations[program.backward_begin].kind, OP_SWIGLU_BACKWARD);
         assert_int_equal(program.operations[program.backward_begin].layer, LAYERS - 1);
         assert_int_equal(program.sections[SECTION_MICRO_BATCH].count,
@@ -162,10 +185,33 @@ static void test_slices_of_the_state(void **state) {
     for (int o = 0; o < program.operation_count; o++) {
         const Operation *operation = &program.operations[o];
         if (operation->kind != OP_COPY_START) continue;
-        bool absmax = operation->inputs[0].buffer == program.absmax1 ||
-                      operation->outputs[0].buffer == program.absmax1;
-        assert_int_equal(operation->copy.n, absmax ? 4 : PARAMETERS);
+        int from = operation->inputs[0].buffer, to = operation->outputs[0].buffer;
+        int host = program.buffers[from].space == SPACE_HOST ? from : to;
+        int64_t elements = host == program.moment1    ? PARAMETERS
+                           : host == program.absmax1  ? 4
+                           : host == program.momentum ? ROWS * COLUMNS
+                                                      : ROWS;
+        assert_int_equal(operation->copy.n, elements);
     }
+    program_free(&program);
+}
+
+/* A whole update hides each copy: only the first has none before it, and the last none behind it. */
+static void test_copies_of_the_state_are_hidden(void **state) {
+    (void)state;
+    Program program;
+    offload(&program, OFFLOAD_STATE);
+    Section section = program.sections[SECTION_UPDATE];
+    int exposed = 0, end = section.first + section.count;
+    for (int o = section.first; o < end; o++) {
+        if (program.operations[o].kind != OP_COPY_START) continue;
+        int updates = 0, wait = find_wait(&program, o, end);
+        for (int i = o; i < wait; i++)
+            updates +=
+                program.operations[i].kind == OP_ADAMW || program.operations[i].kind == OP_MUON_END;
+        exposed += !updates;
+    }
+    assert_int_equal(exposed, 2 + 1); /* a moment and its absmax; a variance */
     program_free(&program);
 }
 
@@ -181,7 +227,8 @@ static void test_a_space_each_has_its_arena(void **state) {
     const Backend backend = {.name = "none", .workspace = no_workspace};
     offload(&program, OFFLOAD_ALL);
     assert_done(layout_program(&program, &backend, &error), error);
-    int64_t persistent = LAYERS * 1024 + 256, kept = (LAYERS - 2) * WIDTH * 2;
+    int64_t kept = (LAYERS - 2) * WIDTH * 2;
+    int64_t persistent = LAYERS * 1024 + 256 + 7424 + 512; /* momentum and variance in 256s */
     assert_int_equal(program.host_bytes, persistent + kept);
     int64_t shares = 0;
     for (int kind = 0; kind < BUFFER_KINDS; kind++) shares += program.kind_bytes[kind];
@@ -239,6 +286,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_copies_are_where_they_should_be),
         cmocka_unit_test(test_slices_of_the_state),
+        cmocka_unit_test(test_copies_of_the_state_are_hidden),
         cmocka_unit_test(test_a_space_each_has_its_arena),
         cmocka_unit_test(test_too_many_copies_at_once_are_refused),
         cmocka_unit_test(test_copies_cost_what_is_not_hidden),

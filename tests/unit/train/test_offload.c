@@ -46,6 +46,7 @@ typedef struct Choice {
     RecomputeLevel recompute;
     Offload offload;
     Timing timing;
+    bool muon; /* for matrices */
 } Choice;
 
 static void open_choice(Training *training, Choice choice) {
@@ -62,6 +63,9 @@ static void open_choice(Training *training, Choice choice) {
                                                                                .weight_decay = 0.1f,
                                                                                .clip_norm = 1})};
     settings.optimizer.state = choice.state;
+    if (choice.muon)
+        settings.optimizer.groups[WEIGHT_MATRIX] =
+            (OptimizerGroup){.muon = true, .rate = 1, .beta2 = 0.9f, .weight_decay = 0.1f};
     training_open(training, &small, &settings);
     if (choice.timing == AT_WAIT) delay_copies(&training->program);
     assert_done(
@@ -86,13 +90,14 @@ static double run_steps(Training *training, int first, int count) {
     return sum;
 }
 
-/* Everything that a step leaves for the next: masters, working copies and moments. */
+/* Everything that a step leaves for the next: masters, working copies and the optimizers' state. */
 static Bytes snapshot(Training *training) {
     Error error;
     Bytes all = {0};
     const Program *program = &training->program;
-    const int buffers[] = {program->master,  program->working, program->moment1,
-                           program->moment2, program->absmax1, program->absmax2};
+    const int buffers[] = {program->master,   program->working, program->moment1,
+                           program->moment2,  program->absmax1, program->absmax2,
+                           program->momentum, program->variance};
     for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) {
         if (buffers[i] < 0) continue;
         size_t size = (size_t)buffer_bytes(&program->buffers[buffers[i]]);
@@ -138,7 +143,8 @@ static void test_offload_changes_no_bit(void **state) {
         for (int level = RECOMPUTE_NONE; level < RECOMPUTE_LEVELS; level++)
             compare_offloads((Choice){.storage = level % 2 ? DTYPE_F32 : DTYPE_BF16,
                                       .state = (StateFormat)format,
-                                      .recompute = (RecomputeLevel)level});
+                                      .recompute = (RecomputeLevel)level,
+                                      .muon = (format + level) % 2});
 }
 
 /* Saves what a checkpoint holds, as run_save() does, and loads it into another program. */
@@ -174,7 +180,8 @@ static void test_a_run_goes_on_under_another_offload(void **state) {
     (void)state;
     for (int format = STATE_FP32; format <= STATE_8BIT; format++)
         for (int before = OFFLOAD_NONE; before < OFFLOADS; before++) {
-            Choice choice = {.storage = DTYPE_BF16, .state = (StateFormat)format};
+            Choice choice = {
+                .storage = DTYPE_BF16, .state = (StateFormat)format, .muon = before % 2};
             Training whole_run, first, second;
             choice.offload = (Offload)before;
             open_choice(&whole_run, choice);
@@ -193,6 +200,41 @@ static void test_a_run_goes_on_under_another_offload(void **state) {
             training_close(&first);
             training_close(&second);
         }
+}
+
+/* State of one optimizer, or in one format, for a run with another. */
+static void test_other_state_is_refused(void **state) {
+    (void)state;
+    static const Choice choices[] = {{.storage = DTYPE_BF16, .state = STATE_FP32},
+                                     {.storage = DTYPE_BF16, .state = STATE_FP32, .muon = true},
+                                     {.storage = DTYPE_BF16, .state = STATE_BF16, .muon = true}};
+    enum { COUNT = sizeof choices / sizeof *choices };
+    Error error;
+    const char *path = test_path("optimizer.safetensors");
+    for (int from = 0; from < COUNT; from++) {
+        Training writer;
+        ProgramTensors tensors = {0};
+        Safetensors file;
+        open_choice(&writer, choices[from]);
+        assert_done(
+            optimizer_tensors(&tensors, writer.backend, writer.executor, &writer.program, &error),
+            error);
+        assert_done(safetensors_write(path, tensors.tensors, tensors.count, NULL, NULL, &error),
+                    error);
+        program_tensors_free(&tensors);
+        training_close(&writer);
+        assert_done(safetensors_open(&file, path, &error), error);
+        for (int to = 0; to < COUNT; to++) {
+            Training reader;
+            open_choice(&reader, choices[to]);
+            bool done = optimizer_load(reader.backend, reader.executor, &reader.program, &file,
+                                       path, &error);
+            assert_true(done == (from == to));
+            if (!done) assert_non_null(strstr(error.message, "the same --optimizer and"));
+            training_close(&reader);
+        }
+        safetensors_close(&file);
+    }
 }
 
 static int64_t arena_of(Offload offload, RecomputeLevel level, int64_t *host_bytes) {
@@ -224,6 +266,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_offload_changes_no_bit),
         cmocka_unit_test(test_a_run_goes_on_under_another_offload),
+        cmocka_unit_test(test_other_state_is_refused),
         cmocka_unit_test(test_offload_frees_memory_of_the_device),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
