@@ -14,8 +14,9 @@ set(kernel_flags_avx512 ${kernel_flags_avx2} -mavx512f -mavx512bw -mavx512vl -ma
 set(kernel_flags_avx512bf16 ${kernel_flags_avx512} -mavx512bf16)
 
 file(GLOB kernel_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/cpu/kernels/*.c)
-# The optimizer gives the same bits in every instance, so it forgoes fused multiply-add.
+# Optimizer states have the same bits in every instance and on the GPU, so they forgo fused multiply-add.
 set_source_files_properties(${CMAKE_SOURCE_DIR}/src/cpu/kernels/adamw.c
+  ${CMAKE_SOURCE_DIR}/src/cpu/kernels/muon_begin.c
   PROPERTIES COMPILE_OPTIONS -ffp-contract=off)
 set(kernel_objects)
 foreach(isa ${kernel_isas})

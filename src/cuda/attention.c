@@ -34,9 +34,17 @@ bool launch_attention_decode(Call *call) {
     int H = (int)shape->H, KV = (int)shape->KV, D = (int)shape->D;
     int64_t window = shape->window < 0 ? INT64_MAX : shape->window;
     float scale = shape->scale;
-    void *arguments[] = {
-        &call->out[0], &call->out[1], &call->out[2], &call->in[0], &call->scalars, &H, &KV, &D,
-        &window,       &scale};
+    void *arguments[] = {&call->out[0],
+                         &call->out[1],
+                         &call->out[2],
+                         &call->in[0],
+                         &call->in[1],
+                         &call->scalars,
+                         &H,
+                         &KV,
+                         &D,
+                         &window,
+                         &scale};
     return launch(call, "attention_decode", (Grid){shape->T, H, 1}, DECODE_THREADS, 0, arguments);
 }
 

@@ -9,6 +9,7 @@ set(HEARTH_KERNEL_IMAGES "" CACHE PATH "Where another build has put the images, 
 set(cuda_ptx_for_later 100)
 set(cuda_flags -std=c++17 -O3 -I ${CMAKE_SOURCE_DIR}/src -Werror all-warnings)
 set(cuda_flags_adamw -fmad=false) # the CPU's bits
+set(cuda_flags_muon_begin -fmad=false)
 
 file(GLOB cuda_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/cuda/kernels/*.cu)
 set(cuda_names)

@@ -4,9 +4,7 @@
 #include "cuda/executor.h"
 #include "cuda/workspace.h"
 
-/* Threads of a block that walks over rows of `length` numbers of the storage type, 16 bytes a thread at a
- * time: whole warps, at most `most`. */
-static unsigned row_threads(const Call *call, int64_t length, int64_t most) {
+unsigned row_threads(const Call *call, int64_t length, int64_t most) {
     const int64_t lanes = 16 / dtype_size(call->storage);
     return (unsigned)smaller(divide_up(length, 32 * lanes) * 32, most);
 }
@@ -41,8 +39,11 @@ static bool rmsnorm_backward(Call *call) {
     void *rows[] = {&call->out[0], &call->workspace, &in[0], &in[1], &in[2],
                     &in[3],        &in[4],           &N,     &C};
     void *weight[] = {&call->out[1], &call->workspace, &blocks, &C};
-    return launch(call, "rmsnorm_backward", (Grid){blocks, 1, 1},
-                  row_threads(call, C, BLOCK_THREADS), C * dtype_size(DTYPE_F32), rows) &&
+    const bool weighted = in[4] != 0;
+    if (!launch(call, "rmsnorm_backward", (Grid){blocks, 1, 1}, row_threads(call, C, BLOCK_THREADS),
+                weighted ? C * dtype_size(DTYPE_F32) : 0, rows))
+        return false;
+    return !weighted ||
            launch_only(call, "rmsnorm_backward_weight", (Grid){divide_up(C, COLUMN_SUMS), 1, 1},
                        COLUMN_SUMS_THREADS, 0, weight);
 }
@@ -62,8 +63,9 @@ static bool rope(Call *call) {
     int64_t T = call->operation->rope.T, heads = call->operation->rope.heads;
     int64_t rotated = call->operation->rope.rotated, D = call->operation->rope.D;
     float sign = call->operation->kind == OP_ROPE_BACKWARD ? -1 : 1;
-    void *arguments[] = {&call->out[0], &call->in[0], &call->in[1], &call->scalars, &T,
-                         &heads,        &rotated,     &D,           &sign};
+    void *arguments[] = {
+        &call->out[0], &call->in[0], &call->in[1], &call->in[2], &call->scalars, &T,
+        &heads,        &rotated,     &D,           &sign};
     return launch(call, "rope", (Grid){call->operation->rope.N, 1, 1},
                   row_threads(call, heads * (D / 2), BLOCK_THREADS), 0, arguments);
 }
@@ -83,12 +85,18 @@ static bool swiglu_backward(Call *call) {
 }
 
 static bool cross_entropy(Call *call) {
-    int64_t V = call->operation->cross_entropy.V;
-    float scale = call->operation->cross_entropy.scale;
-    bool gradient = call->operation->cross_entropy.gradient;
-    void *arguments[] = {&call->out[0], &call->out[1], &call->in[0], &V, &scale, &gradient};
-    return launch(call, "cross_entropy", (Grid){call->operation->cross_entropy.N, 1, 1},
-                  row_threads(call, V, WIDE_BLOCK_THREADS), 0, arguments);
+    CrossEntropyShape shape = call->operation->cross_entropy;
+    void *arguments[] = {&call->out[0], &call->out[1], &call->out[2], &call->in[0], &shape};
+    return launch(call, "cross_entropy", (Grid){shape.N, 1, 1},
+                  row_threads(call, shape.stride, WIDE_BLOCK_THREADS), 0, arguments);
+}
+
+static bool soft_cap(Call *call) {
+    int64_t n = call->operation->soft_cap.n;
+    float cap = call->operation->soft_cap.cap;
+    void *arguments[] = {&call->out[0], &call->in[0], &n, &cap};
+    const Grid grid = {divide_up(n, BLOCK_THREADS * (16 / dtype_size(DTYPE_F32))), 1, 1};
+    return launch_only(call, "soft_cap", grid, BLOCK_THREADS, 0, arguments);
 }
 
 static bool loss_sum(Call *call) {
@@ -105,15 +113,29 @@ static bool (*const launchers[OPERATION_KINDS])(Call *call) = {
     [OP_MATMUL] = matmul,
     [OP_ROPE_FORWARD] = rope,
     [OP_ROPE_BACKWARD] = rope,
+    [OP_QKV_FORWARD] = launch_qkv_forward,
+    [OP_QKV_BACKWARD] = launch_qkv_backward,
     [OP_ATTENTION_FORWARD] = launch_attention_forward,
     [OP_ATTENTION_BACKWARD] = launch_attention_backward,
     [OP_ATTENTION_DECODE] = launch_attention_decode,
     [OP_SWIGLU_FORWARD] = swiglu_forward,
     [OP_SWIGLU_BACKWARD] = swiglu_backward,
+    [OP_RELU2_FORWARD] = launch_relu2_forward,
+    [OP_RELU2_BACKWARD] = launch_relu2_backward,
+    [OP_GATE_FORWARD] = launch_gate_forward,
+    [OP_GATE_BACKWARD] = launch_gate_backward,
+    [OP_SMEAR_FORWARD] = launch_smear_forward,
+    [OP_SMEAR_BACKWARD] = launch_smear_backward,
+    [OP_BLEND_FORWARD] = launch_blend_forward,
+    [OP_BLEND_BACKWARD] = launch_blend_backward,
     [OP_CROSS_ENTROPY] = cross_entropy,
+    [OP_SOFT_CAP] = soft_cap,
     [OP_LOSS_SUM] = loss_sum,
     [OP_GRADIENT_NORM] = launch_gradient_norm,
     [OP_ADAMW] = launch_adamw,
+    [OP_MUON_BEGIN] = launch_muon_begin,
+    [OP_MUON_POLYNOMIAL] = launch_muon_polynomial,
+    [OP_MUON_END] = launch_muon_end,
     [OP_COPY_START] = launch_copy_start,
     [OP_COPY_WAIT] = launch_copy_wait,
 };

@@ -38,9 +38,7 @@ int64_t cuda_workspace(const Program *program, const Operation *operation, Error
     case OP_MUON_BEGIN: /* sums of squares: of rows, and of what has a variance */
         return operation->muon.rows * FLOAT;
     case OP_MUON_END:
-        return (operation->muon.rows > operation->muon.columns ? operation->muon.rows
-                                                               : operation->muon.columns) *
-               FLOAT;
+        return larger(operation->muon.rows, operation->muon.columns) * FLOAT;
     default:
         return 0;
     }

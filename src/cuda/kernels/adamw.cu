@@ -1,6 +1,7 @@
 /* AdamW (Loshchilov and Hutter, arXiv 1711.05101) with the bits of cpu/kernels/adamw.c: compiled without
  * fused multiply-add, and what is double there is double here. */
 #include "base/random.h"
+#include "clipping.cuh"
 #include "cuda/blocks.h"
 #include "cuda/scalars.h"
 #include "numeric/power.h"
@@ -24,16 +25,14 @@ template <class S, class M> struct Weights {
 typedef struct Update {
     float gradient_scale, beta1, beta2, one_minus_beta1, one_minus_beta2;
     float decay, step_size, root_correction, epsilon;
-    bool dropped; /* a gradient that is not finite changes nothing */
+    bool dropped;
 } Update;
 
 DEVICE Update update_of(const AdamwShape &shape, const CudaScalars &scalars, float norm) {
     const double beta1 = (double)shape.beta1, beta2 = (double)shape.beta2;
     const double rate = (double)(scalars.learning_rate * shape.rate);
     Update u;
-    u.gradient_scale = scalars.gradient_scale;
-    if (shape.clip_norm > 0 && norm > shape.clip_norm)
-        u.gradient_scale *= shape.clip_norm / (norm + 1e-6f);
+    u.gradient_scale = clipped_scale(scalars.gradient_scale, norm, shape.clip_norm);
     u.beta1 = shape.beta1;
     u.beta2 = shape.beta2;
     u.one_minus_beta1 = (float)(1 - beta1);
@@ -42,7 +41,7 @@ DEVICE Update update_of(const AdamwShape &shape, const CudaScalars &scalars, flo
     u.step_size = (float)(rate / (1 - integer_power(beta1, scalars.step)));
     u.root_correction = (float)(1 / sqrt(1 - integer_power(beta2, scalars.step)));
     u.epsilon = shape.epsilon;
-    u.dropped = !(fabsf(norm) < INFINITY);
+    u.dropped = is_dropped(norm);
     return u;
 }
 

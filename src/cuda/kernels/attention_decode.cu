@@ -1,5 +1,5 @@
 /* Attention for generation: a block for each new token and query head, which caches the token's keys and
- * values and attends to what was cached before. The keys are shared out among groups of lanes, each with
+ * values (of the first branch) and attends to what was cached before. The keys are shared out among groups of lanes, each with
  * a softmax of its own; a lane holds 8 columns. In the end the groups are added up in their order, so the
  * bits are the same every time.
  *
@@ -19,7 +19,8 @@ template <class S> DEVICE void load_aligned(float (&x)[COLUMNS], const S *from) 
         unpack(x + i * P::LANES, reinterpret_cast<const typename P::Type *>(from)[i], from);
 }
 
-/* One head's keys and values: those of positions before `position` in the caches, the others in qkv. */
+/* One head's keys and values: those of positions before `position` in the caches, those of the branch from
+ * there on in qkv. */
 template <class S> struct Keys {
     const S *cached_keys, *cached_values, *new_keys, *new_values;
     int64_t position, cached_stride, new_stride;
@@ -92,18 +93,21 @@ DEVICE float combine(const Partials &partials, int lanes, int d) {
     return out / sum;
 }
 
-/* out[T,H*D], caches [capacity,KV*D]; qkv[T,(H+2KV)*D]. A grid of T by H. */
+/* out[T,H*D], caches [capacity,KV*D]; qkv[T,(H+2KV)*D], branch_start[T] or null. A grid of T by H. */
 template <class S>
-DEVICE void decode(S *out, S *key_cache, S *value_cache, const S *qkv, const CudaScalars *scalars,
-                   Partials &partials, int H, int KV, int D, int64_t window, float scale) {
+DEVICE void decode(S *out, S *key_cache, S *value_cache, const S *qkv, const int32_t *branch_start,
+                   const CudaScalars *scalars, Partials &partials, int H, int KV, int D,
+                   int64_t window, float scale) {
     const int64_t t = blockIdx.x, h = blockIdx.y, kv = h / (H / KV);
-    const int64_t position = scalars->position, to = position + t;
+    const int64_t start = branch_start ? branch_start[t] : 0, since = t - start;
+    const int64_t position = scalars->position, to = position + since;
     const int64_t new_stride = (int64_t)(H + 2 * KV) * D, cached_stride = (int64_t)KV * D;
-    const S *new_keys = qkv + (H + kv) * D, *new_values = new_keys + cached_stride;
-    if (h % (H / KV) == 0)
+    const S *new_keys = qkv + start * new_stride + (H + kv) * D;
+    const S *new_values = new_keys + cached_stride;
+    if (h % (H / KV) == 0 && start == 0)
         for (int d = threadIdx.x; d < D; d += DECODE_THREADS) {
-            key_cache[to * cached_stride + kv * D + d] = new_keys[t * new_stride + d];
-            value_cache[to * cached_stride + kv * D + d] = new_values[t * new_stride + d];
+            key_cache[to * cached_stride + kv * D + d] = new_keys[since * new_stride + d];
+            value_cache[to * cached_stride + kv * D + d] = new_values[since * new_stride + d];
         }
 
     const Keys<S> keys = {key_cache + kv * D, value_cache + kv * D, new_keys,  new_values,
@@ -123,17 +127,19 @@ DEVICE void decode(S *out, S *key_cache, S *value_cache, const S *qkv, const Cud
 }
 
 KERNEL(attention_decode_bf16, DECODE_THREADS)
-(Bf16 *out, Bf16 *key_cache, Bf16 *value_cache, const Bf16 *qkv, const CudaScalars *scalars, int H,
- int KV, int D, int64_t window, float scale) {
+(Bf16 *out, Bf16 *key_cache, Bf16 *value_cache, const Bf16 *qkv, const int32_t *branch_start,
+ const CudaScalars *scalars, int H, int KV, int D, int64_t window, float scale) {
     __shared__ Partials partials;
-    decode(out, key_cache, value_cache, qkv, scalars, partials, H, KV, D, window, scale);
+    decode(out, key_cache, value_cache, qkv, branch_start, scalars, partials, H, KV, D, window,
+           scale);
 }
 EXPORT_KERNEL(attention_decode_bf16)
 
 KERNEL(attention_decode_fp32, DECODE_THREADS)
-(float *out, float *key_cache, float *value_cache, const float *qkv, const CudaScalars *scalars,
- int H, int KV, int D, int64_t window, float scale) {
+(float *out, float *key_cache, float *value_cache, const float *qkv, const int32_t *branch_start,
+ const CudaScalars *scalars, int H, int KV, int D, int64_t window, float scale) {
     __shared__ Partials partials;
-    decode(out, key_cache, value_cache, qkv, scalars, partials, H, KV, D, window, scale);
+    decode(out, key_cache, value_cache, qkv, branch_start, scalars, partials, H, KV, D, window,
+           scale);
 }
 EXPORT_KERNEL(attention_decode_fp32)

@@ -2,15 +2,20 @@
 #include "cuda/blocks.h"
 #include "vectors.cuh"
 
-/* out[N,C] = weight[tokens[N],C], a row to a warp */
+/* out[N,C] = weight[tokens[N],C], zeros where a token is -1; a row to a warp */
 template <class S>
 DEVICE void embedding_forward(S *out, const int32_t *tokens, const S *weight, int64_t N,
                               int64_t C) {
     const int64_t n = (int64_t)blockIdx.x * BLOCK_WARPS + threadIdx.x / 32;
     if (n >= N) return;
-    const S *from = weight + tokens[n] * C;
+    const int32_t token = tokens[n];
+    const S *from = weight + token * C;
+    const float zeros[LANES<S>] = {};
     for (int64_t c = threadIdx.x % 32 * LANES<S>; c < C; c += 32 * LANES<S>)
-        copy_lanes(out + n * C + c, from + c, C - c);
+        if (token < 0)
+            store(out + n * C + c, zeros, C - c);
+        else
+            copy_lanes(out + n * C + c, from + c, C - c);
 }
 
 /* A block adds the rows of its own tokens, those with id % blocks == block, in their order: no two blocks

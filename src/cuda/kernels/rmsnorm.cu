@@ -3,6 +3,17 @@
 #include "reduce.cuh"
 #include "vectors.cuh"
 
+/* The weight's numbers from c on, or ones where there is none. */
+template <class S>
+DEVICE void load_weight(float (&factor)[LANES<S>], const S *weight, int64_t c, int64_t C) {
+    if (weight) {
+        load(factor, weight + c, C - c);
+    } else {
+#pragma unroll
+        for (int i = 0; i < LANES<S>; i++) factor[i] = 1;
+    }
+}
+
 /* A row to a warp, read twice: the second time it is still in the cache. */
 template <class S>
 DEVICE void rmsnorm_forward(S *out, float *rstd, const S *x, const S *weight, int64_t N, int64_t C,
@@ -22,7 +33,7 @@ DEVICE void rmsnorm_forward(S *out, float *rstd, const S *x, const S *weight, in
     for (int64_t c = first; c < C; c += step) {
         float value[LANES<S>], factor[LANES<S>];
         load(value, x + n * C + c, C - c);
-        load(factor, weight + c, C - c);
+        load_weight(factor, weight, c, C);
 #pragma unroll
         for (int i = 0; i < LANES<S>; i++) value[i] *= scale * factor[i];
         store(out + n * C + c, value, C - c);
@@ -35,32 +46,32 @@ typedef struct Columns {
 } Columns;
 
 /* With s = sum(dy w x): dx = r (dy w - x r^2 s / C), and a row adds dy x r to dw, of which each thread
- * sums its own columns. dresidual may be null, or dx. */
+ * sums its own columns, if there is a weight. dresidual may be null, or dx. */
 template <class S>
 DEVICE void backward_row(S *dx, float *dweight, const S *dout, const S *dresidual, const S *x,
                          float rstd, const S *weight, Columns columns, float (&sums)[WARPS_MOST]) {
     const int64_t C = columns.C;
     float products = 0;
     for (int64_t c = columns.first; c < C; c += columns.step) {
-        float above[LANES<S>], value[LANES<S>], factor[LANES<S>], sum[LANES<S>];
+        float above[LANES<S>], value[LANES<S>], factor[LANES<S>], sum[LANES<S>] = {};
         load(above, dout + c, C - c);
         load(value, x + c, C - c);
-        load(factor, weight + c, C - c);
-        load(sum, dweight + c, C - c);
+        load_weight(factor, weight, c, C);
+        if (weight) load(sum, dweight + c, C - c);
 #pragma unroll
         for (int i = 0; i < LANES<S>; i++) {
             const float product = above[i] * value[i];
             products += product * factor[i];
             sum[i] += product * rstd;
         }
-        store(dweight + c, sum, C - c);
+        if (weight) store(dweight + c, sum, C - c);
     }
     const float along_x = rstd * rstd * block_sum(products, sums) / (float)C;
     for (int64_t c = columns.first; c < C; c += columns.step) {
         float above[LANES<S>], value[LANES<S>], factor[LANES<S>], result[LANES<S>];
         load(above, dout + c, C - c);
         load(value, x + c, C - c);
-        load(factor, weight + c, C - c);
+        load_weight(factor, weight, c, C);
         load(result, dresidual ? dresidual + c : x + c, dresidual ? C - c : 0);
 #pragma unroll
         for (int i = 0; i < LANES<S>; i++)
@@ -70,18 +81,19 @@ DEVICE void backward_row(S *dx, float *dweight, const S *dout, const S *dresidua
 }
 
 /* Rows block, block + blocks, ..: their part of the weight's gradient goes to partials[block,C]. dweight
- * [C] is shared memory. */
+ * [C] is shared memory. Without a weight there is neither. */
 template <class S>
 DEVICE void rmsnorm_backward(S *dx, float *partials, const S *dout, const S *dresidual, const S *x,
                              const float *rstd, const S *weight, int64_t N, int64_t C,
                              float *dweight, float (&sums)[WARPS_MOST]) {
     const Columns columns = {threadIdx.x * LANES<S>, blockDim.x * LANES<S>, C};
     const float zeros[LANES<S>] = {};
-    for (int64_t c = columns.first; c < C; c += columns.step) store(dweight + c, zeros, C - c);
+    for (int64_t c = columns.first; weight && c < C; c += columns.step)
+        store(dweight + c, zeros, C - c);
     for (int64_t n = blockIdx.x; n < N; n += gridDim.x)
         backward_row(dx + n * C, dweight, dout + n * C, dresidual ? dresidual + n * C : nullptr,
                      x + n * C, rstd[n], weight, columns, sums);
-    for (int64_t c = columns.first; c < C; c += columns.step) {
+    for (int64_t c = columns.first; weight && c < C; c += columns.step) {
         float sum[LANES<S>];
         load(sum, dweight + c, C - c);
         store(partials + blockIdx.x * C + c, sum, C - c);

@@ -129,7 +129,9 @@ static void test_unseen_tiles_are_skipped(void **state) {
     check_unseen(-1, 2 * FORWARD_TILE + 20);
 }
 
-static void check_decode(Dtype storage, AttentionShape shape, int64_t position) {
+/* branches: where each begins, in order, if there are any. */
+static void check_decode(Dtype storage, AttentionShape shape, int64_t position,
+                         const int32_t *branches) {
     const int64_t row = shape.KV * shape.D, capacity = position + shape.T + 3;
     Trial trial;
     trial_open(&trial, storage);
@@ -143,6 +145,8 @@ static void check_decode(Dtype storage, AttentionShape shape, int64_t position) 
     operation->outputs[0] = whole(out);
     operation->outputs[1] = whole(keys), operation->outputs[2] = whole(values);
     operation->inputs[0] = whole(qkv);
+    operation->inputs[1] =
+        branches ? whole(trial_given(&trial, DTYPE_I32, shape.T, branches)) : operand_none;
     operation->attention = shape;
     trial_run(&trial);
     trial_close_to(&trial, out, out_rounding(storage), out_rounding(storage));
@@ -166,7 +170,26 @@ static void test_decode(void **state) {
     };
     for (Dtype storage = DTYPE_F32; storage <= DTYPE_BF16; storage++)
         for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-            check_decode(storage, cases[i].shape, cases[i].position);
+            check_decode(storage, cases[i].shape, cases[i].position, NULL);
+}
+
+/* Branches of one token and of many, whose windows reach into the cache or not that far; no cache at all. */
+static void test_branches(void **state) {
+    (void)state;
+    static const int32_t starts[] = {0, 0, 0, 3, 4, 4, 4, 4, 8, 8, 10};
+    static const struct {
+        AttentionShape shape;
+        int64_t position;
+    } cases[] = {
+        {{.B = 1, .T = 11, .H = 2, .KV = 1, .D = 64, .window = -1}, 0},
+        {{.B = 1, .T = 11, .H = 4, .KV = 2, .D = 128, .window = -1}, 70},
+        {{.B = 1, .T = 11, .H = 3, .KV = 3, .D = 40, .window = 2}, 30},
+        {{.B = 1, .T = 11, .H = 2, .KV = 1, .D = 24, .window = 20}, 33},
+        {{.B = 1, .T = 11, .H = 1, .KV = 1, .D = 8, .window = 0}, 2},
+    };
+    for (Dtype storage = DTYPE_F32; storage <= DTYPE_BF16; storage++)
+        for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+            check_decode(storage, cases[i].shape, cases[i].position, starts);
 }
 
 static void test_head_dimensions_without_a_kernel(void **state) {
@@ -194,6 +217,7 @@ int main(void) {
         cmocka_unit_test(test_large_scores),
         cmocka_unit_test(test_unseen_tiles_are_skipped),
         cmocka_unit_test(test_decode),
+        cmocka_unit_test(test_branches),
         cmocka_unit_test(test_head_dimensions_without_a_kernel),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

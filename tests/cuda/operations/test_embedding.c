@@ -39,6 +39,29 @@ static void test_shapes(void **state) {
         for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) check(storage, cases[i]);
 }
 
+/* The token before the first: a row of zeros. */
+static void test_no_token(void **state) {
+    (void)state;
+    static const int64_t widths[] = {1, 8, 33, 300};
+    static const int32_t ids[] = {-1, 2, -1};
+    for (Dtype storage = DTYPE_F32; storage <= DTYPE_BF16; storage++)
+        for (int i = 0; i < 4; i++) {
+            const int64_t C = widths[i];
+            Trial trial;
+            trial_open(&trial, storage);
+            int tokens = trial_given(&trial, DTYPE_I32, 3, ids);
+            int weight = trial_random(&trial, storage, 3 * C, 1);
+            int out = trial_output(&trial, storage, 3 * C);
+            Operation *forward = trial_operation(&trial, OP_EMBEDDING_FORWARD);
+            forward->outputs[0] = whole(out);
+            forward->inputs[0] = whole(tokens), forward->inputs[1] = whole(weight);
+            forward->embedding.N = 3, forward->embedding.C = C, forward->embedding.V = 3;
+            trial_run(&trial);
+            trial_same(&trial, out);
+            trial_close(&trial);
+        }
+}
+
 static void test_more_tokens_than_blocks(void **state) {
     (void)state;
     check(DTYPE_BF16, (Case){40, 3, 1100});
@@ -47,6 +70,7 @@ static void test_more_tokens_than_blocks(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_no_token),
         cmocka_unit_test(test_more_tokens_than_blocks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

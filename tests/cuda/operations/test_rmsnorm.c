@@ -13,11 +13,11 @@ static double rounding(Dtype storage) {
     return storage == DTYPE_BF16 ? 0x1p-7 : 1e-5;
 }
 
-static void check_forward(Dtype storage, Case c) {
+static void check_forward(Dtype storage, Case c, bool weighted) {
     Trial trial;
     trial_open(&trial, storage);
     int x = trial_random(&trial, storage, c.N * c.C, 2);
-    int weight = trial_random(&trial, storage, c.C, 1);
+    int weight = weighted ? trial_random(&trial, storage, c.C, 1) : -1;
     int out = trial_output(&trial, storage, c.N * c.C);
     int rstd = trial_output(&trial, DTYPE_F32, c.N);
     Operation *operation = trial_operation(&trial, OP_RMSNORM_FORWARD);
@@ -32,16 +32,16 @@ static void check_forward(Dtype storage, Case c) {
 
 typedef enum Residual { NO_RESIDUAL, RESIDUAL, RESIDUAL_IN_PLACE } Residual;
 
-static void check_backward(Dtype storage, Case c, Residual residual) {
+static void check_backward(Dtype storage, Case c, Residual residual, bool weighted) {
     Trial trial;
     trial_open(&trial, storage);
     int dout = trial_random(&trial, storage, c.N * c.C, 1);
     int x = trial_random(&trial, storage, c.N * c.C, 1);
-    int weight = trial_random(&trial, storage, c.C, 1);
+    int weight = weighted ? trial_random(&trial, storage, c.C, 1) : -1;
     int rstd = trial_random(&trial, DTYPE_F32, c.N, 0.3);
     int dresidual = residual == NO_RESIDUAL ? -1 : trial_random(&trial, storage, c.N * c.C, 1);
     int dx = residual == RESIDUAL_IN_PLACE ? dresidual : trial_output(&trial, storage, c.N * c.C);
-    int dweight = trial_random(&trial, DTYPE_F32, c.C, 1);
+    int dweight = weighted ? trial_random(&trial, DTYPE_F32, c.C, 1) : -1;
     Operation *operation = trial_operation(&trial, OP_RMSNORM_BACKWARD);
     operation->outputs[0] = whole(dx), operation->outputs[1] = whole(dweight);
     operation->inputs[0] = whole(dout), operation->inputs[1] = whole(dresidual);
@@ -50,22 +50,27 @@ static void check_backward(Dtype storage, Case c, Residual residual) {
     operation->norm.N = c.N, operation->norm.C = c.C;
     trial_run(&trial);
     trial_close_to(&trial, dx, rounding(storage), 1e-5);
-    trial_close_to(&trial, dweight, 1e-5, 1e-5);
+    if (weighted) trial_close_to(&trial, dweight, 1e-5, 1e-5);
     trial_close(&trial);
 }
 
 static void test_forward(void **state) {
     (void)state;
     for (Dtype storage = DTYPE_F32; storage <= DTYPE_BF16; storage++)
-        for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) check_forward(storage, cases[i]);
+        for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+            check_forward(storage, cases[i], true);
+            check_forward(storage, cases[i], false);
+        }
 }
 
 static void test_backward(void **state) {
     (void)state;
     for (Dtype storage = DTYPE_F32; storage <= DTYPE_BF16; storage++)
         for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-            for (Residual residual = NO_RESIDUAL; residual <= RESIDUAL_IN_PLACE; residual++)
-                check_backward(storage, cases[i], residual);
+            for (Residual residual = NO_RESIDUAL; residual <= RESIDUAL_IN_PLACE; residual++) {
+                check_backward(storage, cases[i], residual, true);
+                check_backward(storage, cases[i], residual, false);
+            }
 }
 
 int main(void) {

@@ -3,6 +3,7 @@
 typedef struct Case {
     int64_t N, T, heads, rotated, D, position;
     bool in_place;
+    int64_t branch; /* length of the branches; 0: none */
 } Case;
 
 static const Case cases[] = {
@@ -13,6 +14,7 @@ static const Case cases[] = {
     {.N = 5, .T = 5, .heads = 3, .rotated = 2, .D = 10, .position = 7, .in_place = true},
     {.N = 2, .T = 2, .heads = 50, .rotated = 40, .D = 112}, /* more than a block has threads */
     {.N = 3, .T = 3, .heads = 4, .rotated = 0, .D = 8},
+    {.N = 11, .T = 11, .heads = 3, .rotated = 2, .D = 16, .position = 7, .branch = 4},
 };
 
 static void check(Dtype storage, OperationKind kind, const Case *c) {
@@ -26,6 +28,9 @@ static void check(Dtype storage, OperationKind kind, const Case *c) {
     Operation *operation = trial_operation(&trial, kind);
     operation->outputs[0] = whole(out);
     operation->inputs[0] = whole(x), operation->inputs[1] = whole(cos_sin);
+    operation->inputs[2] = operand_none;
+    if (kind == OP_ROPE_FORWARD)
+        operation->inputs[2] = whole(trial_documents(&trial, 1, c->N, c->branch));
     operation->rope.N = c->N, operation->rope.T = c->T, operation->rope.heads = c->heads;
     operation->rope.rotated = c->rotated, operation->rope.D = c->D;
     trial_run(&trial);
