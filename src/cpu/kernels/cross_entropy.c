@@ -60,7 +60,8 @@ static int32_t best_of(const Storage *row, int64_t V) {
 
 /* (softmax - onehot) scale c', where c' = 1 - (c / cap)^2 is the derivative of the capped logit c. */
 static inline vfloat gradient_of(vfloat logit, float lse, float onehot, float scale, float cap) {
-    const vfloat counted = capped(logit, cap), part = counted * splat(cap > 0 ? 1 / cap : 0);
+    const vfloat counted = capped(logit, cap);
+    const vfloat part = cap > 0 ? counted * splat(1 / cap) : splat(0); /* of -infinity too */
     const vfloat slope = splat(scale) * (splat(1) - part * part);
     return (vexp(counted - splat(lse)) - splat(onehot)) * slope;
 }
