@@ -14,14 +14,15 @@ static inline vfloat lanes_or(vfloat x, int64_t count, float otherwise) {
     return vselect(lane < splat_int((int32_t)count), x, splat(otherwise));
 }
 
-/* As load_columns(), with -infinity beyond the end: e^-inf adds nothing. */
-static inline vfloat logits_load(const Storage *row, int64_t v, int64_t V) {
-    return v + W <= V ? vload(row + v) : lanes_or(vload_part(row + v, V - v), V - v, -INFINITY);
-}
-
 /* What a logit counts as; cap 0: itself. */
 static inline vfloat capped(vfloat logit, float cap) {
     return cap > 0 ? splat(cap) * vtanh(logit * splat(1 / cap)) : logit;
+}
+
+/* Capped logits, and -infinity beyond the end: e^-inf adds nothing. */
+static inline vfloat logits_load(const Storage *row, int64_t v, int64_t V, float cap) {
+    if (v + W <= V) return capped(vload(row + v), cap);
+    return lanes_or(capped(vload_part(row + v, V - v), cap), V - v, -INFINITY);
 }
 
 static float logit_at(const Storage *row, int64_t v, float cap) {
@@ -30,7 +31,7 @@ static float logit_at(const Storage *row, int64_t v, float cap) {
 
 static float largest_logit(const Storage *row, int64_t start, int64_t end, float least) {
     vfloat maxima = splat(least);
-    for (int64_t v = start; v < end; v += W) maxima = vmax(maxima, logits_load(row, v, end));
+    for (int64_t v = start; v < end; v += W) maxima = vmax(maxima, logits_load(row, v, end, 0));
     return vlargest(maxima);
 }
 
@@ -44,7 +45,7 @@ static float log_sum_exp(const Storage *row, int64_t V, float cap) {
         reference = capped(splat(largest), cap)[0];
         vfloat sums = {0};
         for (int64_t v = start; v < end; v += W)
-            sums += vexp(capped(logits_load(row, v, end), cap) - splat(reference));
+            sums += vexp(logits_load(row, v, end, cap) - splat(reference));
         sum = sum * expf(before - reference) + vsum(sums);
     }
     return reference + logf(sum);
