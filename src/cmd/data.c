@@ -17,19 +17,21 @@ static const Command build_command = {
     .name = "data build",
     .summary = "Turns text into a dataset: tokens in shards, ready for training.",
     .usage = "hearth data build --tokenizer FILE --out DIR [options] FILES...",
-    .details = "FILES are .txt files, .jsonl files with a document in each line, directories of "
-               "them, patterns\n"
-               "in quotes, or - for standard input; each may be .gz or .zst. A .txt file is one "
-               "document unless\n"
-               "--split-on says what stands between documents. Some documents are held out for "
-               "validation; of a\n"
-               "single document, its last part. DIR also gets a copy of the tokenizer: training "
-               "needs only DIR.\n"
-               "\n"
-               "Example: a tokenizer and a dataset from the same books\n"
-               "  hearth tokenizer train --vocab 8192 --out tok books/\n"
-               "  hearth data build --tokenizer tok --out data books/\n"
-               "  hearth data inspect data",
+    .details =
+        "FILES are .txt files, .jsonl files with a document in each line, .parquet files with "
+        "one in\n"
+        "each row, directories of them, patterns in quotes, or - for standard input; text "
+        "may be .gz or\n"
+        ".zst. A .txt file is one document unless --split-on says what stands between "
+        "documents. Some\n"
+        "documents are held out for validation; of a single document, its last part. DIR "
+        "also gets a copy\n"
+        "of the tokenizer: training needs only DIR.\n"
+        "\n"
+        "Example: a tokenizer and a dataset from the same books\n"
+        "  hearth tokenizer train --vocab 8192 --out tok books/\n"
+        "  hearth data build --tokenizer tok --out data books/\n"
+        "  hearth data inspect data",
 };
 
 static const Command inspect_command = {
@@ -98,7 +100,7 @@ static int build(int argc, char **argv) {
          .help = "tokenizer.json or its directory, GPT-2's files, or a tiktoken file"},
         {"out", OPTION_TEXT, &settings.directory, .argument = "DIR", .help = "the dataset to make"},
         {"field", OPTION_TEXT, &settings.reader.field, .argument = "NAME",
-         .help = "the string of each JSON line that is the document (text)"},
+         .help = "the string of each JSON line, or Parquet column, that is the document (text)"},
         {"split-on", OPTION_TEXT, &settings.reader.split_on, .argument = "SEPARATOR",
          .help = "what stands between the documents of a .txt file, such as '\\n\\n'"},
         {"val-fraction", OPTION_NUMBER, &settings.validation_fraction, .argument = "F",

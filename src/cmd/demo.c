@@ -26,7 +26,8 @@ static const Command command = {
                "The text is the\n"
                "King James Bible, from Debian's package bible-kjv, unless --text names some of "
                "yours: .txt or\n"
-               ".jsonl, also .gz or .zst, files, directories or patterns; 1 MB or more is best.\n\n"
+               ".jsonl, also .gz or .zst, or .parquet, directories or patterns; 1 MB or more is "
+               "best.\n\n"
                "Example:\n"
                "  hearth demo\n"
                "  hearth demo --text books/*.txt --seconds 300",

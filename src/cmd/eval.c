@@ -19,7 +19,8 @@ static const Command command = {
     .usage = "hearth eval --checkpoint DIR [--data DIR | FILES... | --core DIR]",
     .details =
         "DIR is a checkpoint, a Hugging Face model, or a run (whose latest checkpoint is taken).\n"
-        "FILES are text or JSON lines (also .gz or .zst), directories, patterns, or - for stdin.\n"
+        "FILES are text or JSON lines (also .gz or .zst), Parquet, directories, patterns, or - for "
+        "stdin.\n"
         "In text, every token is predicted from at least half a context of what stands before it.\n"
         "Bits per byte compares models with different tokenizers, and with gzip or xz.\n"
         "--core takes a bundle as DCLM and nanochat have it: core.yaml (without it CORE's 22 "
@@ -186,7 +187,7 @@ int verb_eval(int argc, char **argv) {
          .kind = OPTION_TEXT,
          .value = &values.reader.field,
          .argument = "NAME",
-         .help = "JSON lines: the member that holds the text; 'text' unless given"},
+         .help = "the member of JSON lines, or Parquet column, that holds the text (text)"},
         {.name = "split-on",
          .kind = OPTION_TEXT,
          .value = &values.reader.split_on,

@@ -18,7 +18,8 @@ static const Command train_command = {
     .summary = "Learn a byte-level BPE tokenizer from text.",
     .usage = "hearth tokenizer train --vocab N --out DIR [options] FILES...",
     .details =
-        "FILES are .txt or .jsonl, also .gz or .zst, directories, glob patterns, or - for stdin.\n"
+        "FILES are .txt or .jsonl, also .gz or .zst, .parquet, directories, glob patterns, or -\n"
+        "for stdin.\n"
         "Plain text files named one by one are one text, as 'cat' would join them. The same\n"
         "text gives the same tokenizer whatever the number of files or threads. DIR gets\n"
         "tokenizer.json and tokenizer_config.json, which transformers' AutoTokenizer reads too.\n\n"
@@ -44,7 +45,8 @@ static size_t split_list(char *list, const char **items, size_t most) {
 static bool are_plain_files(const TrainOptions *options, char **inputs, int count) {
     if (options->field || options->split_on) return false;
     for (int i = 0; i < count; i++)
-        if (strstr(inputs[i], ".json") || strpbrk(inputs[i], "*?[") || path_is_directory(inputs[i]))
+        if (strstr(inputs[i], ".json") || strstr(inputs[i], ".parquet") ||
+            strpbrk(inputs[i], "*?[") || path_is_directory(inputs[i]))
             return false;
     return true;
 }
@@ -154,7 +156,7 @@ int tokenizer_train(int argc, char **argv) {
          .kind = OPTION_TEXT,
          .value = &values.field,
          .argument = "NAME",
-         .help = "the text of a JSON line (text)"},
+         .help = "the text of a JSON line, or the Parquet column (text)"},
         {.name = "split-on",
          .kind = OPTION_TEXT,
          .value = &values.split_on,
