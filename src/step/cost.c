@@ -1,5 +1,7 @@
 #include "step/cost.h"
 
+#include "base/integer.h"
+
 double attention_pairs(int64_t T, int64_t window) {
     if (window < 0 || window >= T) window = T - 1;
     double inside = (double)window + 1; /* keys seen once the window is full */
@@ -128,6 +130,24 @@ static double operation_elements(const Operation *operation) {
     }
 }
 
+static bool is_of_muon(const Operation *operation) {
+    switch (operation->kind) {
+    case OP_MUON_BEGIN:
+    case OP_MUON_POLYNOMIAL:
+    case OP_MUON_END:
+        return true;
+    default:
+        return operation->kind == OP_MATMUL && operation->matmul.role == MATMUL_UPDATE;
+    }
+}
+
+/* Muon's variance has but one for each row or column. */
+static double output_elements(const Operation *operation, int output) {
+    if (operation->kind == OP_MUON_END && output == 2)
+        return (double)larger(operation->muon.rows, operation->muon.columns);
+    return operation_elements(operation);
+}
+
 Cost operation_cost(const Program *program, const Operation *operation) {
     Cost cost = {0};
     switch (operation->kind) {
@@ -145,10 +165,11 @@ Cost operation_cost(const Program *program, const Operation *operation) {
         for (int i = 0; i < OPERATION_INPUTS; i++)
             cost.bytes += operand_bytes(program, operation->inputs[i], elements);
         for (int i = 0; i < OPERATION_OUTPUTS; i++)
-            cost.bytes += operand_bytes(program, operation->outputs[i], elements);
+            cost.bytes +=
+                operand_bytes(program, operation->outputs[i], output_elements(operation, i));
     }
     }
-    if (operation->recomputed)
+    if (operation->recomputed || is_of_muon(operation))
         cost.useful = 0;
     else if (cost.useful == 0 && cost.matrix)
         cost.useful = cost.flops;
@@ -219,4 +240,12 @@ double section_seconds(const Program *program, SectionKind section, const Device
         if (by_kind) by_kind[operation->kind] += clocks.step - before;
     }
     return clocks.step;
+}
+
+double muon_seconds(const Program *program, const Device *device) {
+    double seconds = 0;
+    for (int o = 0; o < program->operation_count; o++)
+        if (is_of_muon(&program->operations[o]))
+            seconds += operation_seconds(program, &program->operations[o], device);
+    return seconds;
 }

@@ -7,7 +7,7 @@
 
 typedef struct Cost {
     double flops;  /* arithmetic done */
-    double useful; /* the part that the model itself needs: no recomputation */
+    double useful; /* the part that the model itself needs: no recomputation, no optimizer */
     double bytes;  /* read and written, each operand once */
     bool matrix;   /* runs on the matrix units */
 } Cost;
@@ -23,6 +23,9 @@ Cost section_cost(const Program *program, SectionKind section);
  * added. */
 double section_seconds(const Program *program, SectionKind section, const Device *device,
                        double *by_kind);
+
+/* What of the update is Muon's, its matmuls included; copies of its state are not. */
+double muon_seconds(const Program *program, const Device *device);
 
 /* Pairs of a query and a key that it sees in one row of T with a window: causal, exact. */
 double attention_pairs(int64_t T, int64_t window);

@@ -351,59 +351,11 @@ static void test_same_bits_with_any_threads(void **state) {
     }
 }
 
-/* ---- The program ---- */
-
-/* Each optimizer has state for its own weights, rounded up to where vectors begin. */
-static void test_state_of_each_optimizer(void **state) {
-    (void)state;
-    Program program;
-    OptimizerSettings settings = settings_of(STATE_8BIT);
-    program_init(&program, DTYPE_BF16);
-    declare(&program, &stack);
-    program_make_weight_buffers(&program, true);
-    optimizer_write_update(&program, &settings);
-    assert_int_equal(program.buffers[program.moment1].elements, 256); /* of the vector */
-    assert_int_equal(program.buffers[program.momentum].elements, 512 + 256 + 256);
-    assert_int_equal(program.buffers[program.momentum].dtype, DTYPE_BF16);
-    assert_int_equal(program.buffers[program.variance].elements, 3 * 256);
-    assert_int_equal(program.weights[0].state_offset, -1);
-    assert_int_equal(program.weights[1].state_offset, 0);
-    assert_int_equal(program.parameters[2].momentum_offset, 512 + 256);
-    assert_int_equal(program.parameters[3].momentum_offset, -1);
-    program_free(&program);
-}
-
-/* A matrix that is taller than wide learns faster; a group has its own rate. */
-static void test_rates(void **state) {
-    (void)state;
-    Program program;
-    OptimizerSettings settings = settings_of(STATE_FP32);
-    settings.groups[WEIGHT_MATRIX].rate = 2;
-    program_init(&program, DTYPE_F32);
-    declare(&program, &stack);
-    program_make_weight_buffers(&program, true);
-    optimizer_write_update(&program, &settings);
-    int found = 0;
-    for (int o = 0; o < program.operation_count; o++) {
-        const Operation *operation = &program.operations[o];
-        if (operation->kind != OP_MUON_END) continue;
-        double tallness = found++ ? 1 : 1.5;
-        assert_true(fabs((double)operation->muon.rate - 2 * sqrt(tallness)) < 1e-6);
-    }
-    assert_int_equal(found, 3);
-    program_free(&program);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_double_precision),
-        cmocka_unit_test(test_bf16),
-        cmocka_unit_test(test_nanochat),
-        cmocka_unit_test(test_gradient_that_is_not_finite),
-        cmocka_unit_test(test_clipping),
-        cmocka_unit_test(test_same_bits_with_any_threads),
-        cmocka_unit_test(test_state_of_each_optimizer),
-        cmocka_unit_test(test_rates),
+        cmocka_unit_test(test_double_precision), cmocka_unit_test(test_bf16),
+        cmocka_unit_test(test_nanochat),         cmocka_unit_test(test_gradient_that_is_not_finite),
+        cmocka_unit_test(test_clipping),         cmocka_unit_test(test_same_bits_with_any_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
