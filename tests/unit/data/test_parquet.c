@@ -195,6 +195,7 @@ static void test_many_row_groups(void **state) {
     Reader *reader = reader_open(&path, 1, &(ReaderSettings){0}, &error);
     assert_done(reader, error);
     while ((result = reader_next(reader, &piece, &error)) == READ_PIECE) {
+        if (!documents) usleep(300000); /* for all to be read ahead that may be */
         if (piece.begins) assert_int_equal(size, SIZE), size = 0, documents++;
         for (size_t i = 0; i < piece.size; i += 4095)
             assert_int_equal(piece.text[i], 'a' + (documents - 1) % 26);
@@ -204,7 +205,7 @@ static void test_many_row_groups(void **state) {
     assert_int_equal(documents, GROUPS);
     reader_free(reader);
 #ifndef __SANITIZE_ADDRESS__
-    assert_true(peak_kilobytes() - before < 128 << 10);
+    assert_true(peak_kilobytes() - before < 96 << 10);
 #endif
     (void)before;
 }
