@@ -67,6 +67,8 @@ static void add_plan(json_t *json, const StepPlan *plan, const TrainSettings *se
                         json_integer(plan->program.arena_bytes + plan->staging_bytes));
     json_object_set_new(json, "pinned_bytes", json_integer(plan->pinned_bytes));
     json_object_set_new(json, "memory", memory_json(plan));
+    json_object_set_new(json, "muon_ms",
+                        json_real(1e3 * muon_seconds(&plan->program, &plan->device)));
     json_object_set_new(json, "step_ms", json_real(1e3 * plan->plan.seconds));
     json_object_set_new(json, "tokens_per_s",
                         json_real((double)settings->batch_tokens / plan->plan.seconds));
@@ -94,6 +96,11 @@ static void print_time(const StepPlan *plan, const TrainSettings *settings) {
             printf("  %-24s %12s %5.1f%%\n", operation_name((OperationKind)kind),
                    format_duration(text, seconds[kind]), 100 * seconds[kind] / plan->plan.seconds);
     }
+    double muon = muon_seconds(program, &plan->device);
+    char text[32];
+    if (muon > 0)
+        printf("of it Muon, with its matmuls %6s %5.1f%%\n", format_duration(text, muon),
+               100 * muon / plan->plan.seconds);
 }
 
 /* What of the dataset a plan depends on: its vocabulary, and the tokenizer for CORE's questions. */

@@ -10,6 +10,11 @@
  * arrives. */
 enum { BESTFIT_ENOUGH = 1000, BESTFIT_BATCH = 128 };
 
+const char *packing_name(Packing packing) {
+    static const char *const names[] = {"stream", "documents", "bestfit"};
+    return names[packing];
+}
+
 struct Packer {
     Packing packing;
     int64_t T, tokens, documents, rows;

@@ -137,6 +137,10 @@ static bool open_loader(Run *run, Error *error) {
                              .seed = settings->seed,
                              .ranks = 1};
     run->loader = loader_open(run->dataset, &wanted, run->sample, LOADER_RING, error);
+    if (run->loader)
+        log_line("data: packing %s, %.1f%% of the tokens cropped; attention %s documents",
+                 packing_name(settings->packing), 100 * loader_cropped_share(run->loader),
+                 settings->document_mask ? "inside" : "across");
     return run->loader != NULL;
 }
 

@@ -8,11 +8,6 @@
 
 enum { STATE_VERSION = 1 };
 
-static const char *packing_name(Packing packing) {
-    static const char *const names[] = {"stream", "documents", "bestfit"};
-    return names[packing];
-}
-
 json_t *state_to_json(const Run *run, Error *error) {
     const TrainSettings *settings = run->settings;
     const PlanChoice *choice = &run->plan.plan.choice;

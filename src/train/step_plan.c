@@ -198,6 +198,8 @@ void step_plan_print(const StepPlan *plan, const TrainSettings *settings, FILE *
     fprintf(file, "horizon: %lld steps of %s tokens = %s tokens, %.1f for each parameter\n",
             (long long)settings->steps, format_count(batch, (double)settings->batch_tokens),
             format_count(tokens, total), total / (double)model_parameters(config));
+    double muon = muon_seconds(&plan->program, &plan->device) / plan->plan.seconds;
+    if (muon > 0) fprintf(file, "muon: %.1f%% of a step\n", 100 * muon);
     fprintf(file, "predicted: %s a step, %s tokens/s, %s in all\n",
             format_duration(duration, plan->plan.seconds),
             format_count(tokens, (double)settings->batch_tokens / plan->plan.seconds),
