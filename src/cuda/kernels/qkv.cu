@@ -13,7 +13,7 @@
 /* A lane's numbers of a head: those at c.. and the same ones of the other half. */
 template <class S> struct Pairs { float first[LANES<S>], second[LANES<S>]; };
 
-/* Of a head at `head`; `count` pairs are there from c on. */
+/* Of the head at `head`, where `count` pairs are left from c on. */
 template <class S>
 DEVICE void load_pairs(Pairs<S> &x, const S *head, int64_t c, int64_t pairs, int64_t count) {
     load(x.first, head + c, count);
@@ -50,11 +50,11 @@ template <class S> DEVICE float head_dot(const Pairs<S> &x, const Pairs<S> &y, u
     return sum;
 }
 
-/* The heads of a token. */
+/* The heads of a token, and those of a thread: first, first + step, .. Warps go on together to the end, which
+ * may be beyond the last head. */
 typedef struct Heads {
     int64_t turned, all; /* queries and keys; with the values behind them */
-    int64_t first, step,
-        end; /* those of this thread; whole warps go on to the end, beyond the last head */
+    int64_t first, step, end;
 } Heads;
 
 DEVICE Heads heads_of(const QkvShape &shape, unsigned lanes) {
@@ -131,7 +131,8 @@ DEVICE void qkv_backward(S *dprojected, S *dvalues, float *dgates, const S *dqkv
         const bool is_turned = kv < 0, is_embedded = !is_turned && embedding.row;
         Pairs<S> dy, y;
         load_pairs(dy, dqkv + at, c, pairs, count);
-        load_pairs(y, is_embedded ? embedding.row + kv * D : qkv + at, c, pairs, count);
+        load_pairs(y, is_embedded ? embedding.row + kv * D : qkv + at, c, pairs,
+                   is_turned || is_embedded ? count : 0);
         const float product = head_dot(dy, y, lanes);
         if (is_turned) {
             const float r = rstd[n * heads.turned + head];
