@@ -87,12 +87,18 @@ static void write_row(const MuonArguments *a, const float *scales, int64_t row) 
 /* W rows by W columns, transposed. */
 static void write_tile(const MuonArguments *a, const float *scales, int64_t row, int64_t column) {
     const int64_t rows = a->shape.rows, columns = a->shape.columns;
-    vunit tile[W] = {{0}};
-    for (int64_t i = 0; i < smaller(W, rows - row); i++)
-        tile[i] = (vunit)take(a->gradient + (row + i) * columns, column, columns, scales[row + i]);
+    float *gradient = a->gradient + row * columns;
+    Storage *update = (Storage *)a->update + column * rows;
+    vunit tile[W];
+#pragma GCC unroll 16
+    for (int64_t i = 0; i < W; i++)
+        tile[i] = row + i < rows
+                      ? (vunit)take(gradient + i * columns, column, columns, scales[row + i])
+                      : (vunit){0};
     transpose_units(tile);
-    for (int64_t i = 0; i < smaller(W, columns - column); i++)
-        row_store((Storage *)a->update + (column + i) * rows, row, rows, (vfloat)tile[i]);
+#pragma GCC unroll 16
+    for (int64_t i = 0; i < W; i++)
+        if (column + i < columns) row_store(update + i * rows, row, rows, (vfloat)tile[i]);
 }
 
 void KERNEL(muon_begin)(const MuonArguments *a) {

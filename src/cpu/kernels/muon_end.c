@@ -75,12 +75,16 @@ static void apply_row(const MuonArguments *a, const float *scales, int64_t row) 
 /* W rows by W columns of a tall matrix. */
 static void apply_tile(const MuonArguments *a, const float *scales, int64_t row, int64_t column) {
     const int64_t rows = a->shape.rows, columns = a->shape.columns;
-    vunit tile[W] = {{0}};
-    for (int64_t i = 0; i < smaller(W, columns - column); i++)
-        tile[i] = (vunit)load_columns((const Storage *)a->update + (column + i) * rows, row, rows);
+    const Storage *update = (const Storage *)a->update + column * rows;
+    vunit tile[W];
+#pragma GCC unroll 16
+    for (int64_t i = 0; i < W; i++)
+        tile[i] =
+            column + i < columns ? (vunit)load_columns(update + i * rows, row, rows) : (vunit){0};
     transpose_units(tile);
-    for (int64_t i = 0; i < smaller(W, rows - row); i++)
-        apply(a, row + i, column, (vfloat)tile[i] * splat(scales[row + i]));
+#pragma GCC unroll 16
+    for (int64_t i = 0; i < W; i++)
+        if (row + i < rows) apply(a, row + i, column, (vfloat)tile[i] * splat(scales[row + i]));
 }
 
 void KERNEL(muon_end)(const MuonArguments *a) {
