@@ -83,13 +83,16 @@ static void for_each_format(void (*check)(const Case *c), Case c) {
 static void for_each_shape(void (*check)(const Case *c), Case c) {
     for (int i = 0; i < SHAPES; i++) {
         c.rows = shapes[i][0], c.columns = shapes[i][1];
-        for_each_format(check, c);
+        for (c.storage = DTYPE_F32; c.storage <= DTYPE_BF16; c.storage++) check(&c);
     }
 }
 
 static void test_begin(void **state) {
     (void)state;
-    for_each_shape(check_begin, (Case){.step = 1, .norm = 1, .deviation = 0.1});
+    Case c = {.step = 1, .norm = 1, .deviation = 0.1};
+    for_each_shape(check_begin, c);
+    c.momentum = DTYPE_BF16;
+    for_each_shape(check_begin, c);
 }
 
 static void test_begin_clipped(void **state) {
@@ -200,21 +203,30 @@ static void test_end(void **state) {
     for_each_shape(check_end, (Case){.step = 1, .norm = 1, .deviation = 0.3});
 }
 
+/* A tall, a wide and a square matrix. */
+static void for_each_form(void (*check)(const Case *c), Case c) {
+    static const int64_t forms[][2] = {{40, 6}, {6, 40}, {33, 33}};
+    for (int i = 0; i < 3; i++) {
+        c.rows = forms[i][0], c.columns = forms[i][1];
+        for (c.storage = DTYPE_F32; c.storage <= DTYPE_BF16; c.storage++) check(&c);
+    }
+}
+
 static void test_end_without_working_copy(void **state) {
     (void)state;
     const Case c = {.step = 1, .norm = 1, .deviation = 0.3, .no_working = true};
-    for_each_shape(check_end, c);
+    for_each_form(check_end, c);
 }
 
 /* Norms and variances that count as the least there are. */
 static void test_end_of_zeros(void **state) {
     (void)state;
-    for_each_shape(check_end, (Case){.step = 1, .norm = 1, .deviation = 0});
+    for_each_form(check_end, (Case){.step = 1, .norm = 1, .deviation = 0});
 }
 
 static void test_end_not_finite(void **state) {
     (void)state;
-    for_each_shape(check_end, (Case){.step = 1, .norm = NAN, .deviation = 0.3});
+    for_each_form(check_end, (Case){.step = 1, .norm = NAN, .deviation = 0.3});
 }
 
 static int add_matmul(Trial *trial, int a, int b, MatmulShape shape) {
