@@ -31,13 +31,18 @@ void training_open(Training *training, const ModelConfig *config,
     ModelSettings sizes = {.micro_batch = settings->micro_batch,
                            .logit_chunk = settings->logit_chunk,
                            .batch_tokens = settings->batch_tokens,
-                           .document_mask = settings->document_mask};
+                           .document_mask = settings->document_mask,
+                           .context = settings->context,
+                           .prefill = settings->prefill,
+                           .score = settings->score};
     program_init(program, settings->storage);
     model->declare(program, config);
     program_make_weight_buffers(program, true);
     model_make_inputs(program, config, settings->micro_batch, config->sequence_length);
     model->write_training(program, config, &sizes);
     optimizer_write_update(program, &settings->optimizer);
+    if (settings->evaluation) model->write_evaluation(program, config, &sizes);
+    if (settings->context) model->write_generation(program, config, &sizes);
     assert_done(program_finish(program, &error), error);
     assert_done(recompute_apply(program, settings->recompute, &error), error);
     assert_done(offload_apply(program, settings->offload, &error), error);
@@ -120,6 +125,21 @@ double training_micro_batch(Training *training, const int32_t *tokens, const int
         backend->download(training->executor, program->loss_sum, 0, &sum, sizeof sum, &error),
         error);
     return sum;
+}
+
+void training_run(Training *training, SectionKind section, const StepScalars *scalars) {
+    Error error;
+    assert_done(training->backend->run(training->executor, section, scalars, &error), error);
+}
+
+void training_upload(Training *training, int buffer, const void *from, int64_t bytes) {
+    training->backend->upload(training->executor, buffer, 0, from, bytes);
+}
+
+void training_download(Training *training, int buffer, void *to, int64_t bytes) {
+    Error error;
+    assert_done(training->backend->download(training->executor, buffer, 0, to, bytes, &error),
+                error);
 }
 
 float training_update(Training *training, int64_t step, float learning_rate, int64_t targets) {

@@ -16,7 +16,7 @@ typedef struct Training {
     ModelConfig config;
     int64_t batch_tokens;
     float momentum, weight_decay; /* Muon's scalars of the steps to come: 0.95 and 1 at first */
-    float *copy; /* of the parameter that was asked for last */
+    float *copy;                  /* of the parameter that was asked for last */
 } Training;
 
 typedef struct TrainingSettings {
@@ -26,6 +26,8 @@ typedef struct TrainingSettings {
     RecomputeLevel recompute;
     Offload offload;
     OptimizerSettings optimizer;
+    bool evaluation;                 /* with an evaluation section */
+    int64_t context, prefill, score; /* with generation sections, if the context is not 0 */
 } TrainingSettings;
 
 /* How many steps a test that wants `steps` is to make: at most HEARTH_TEST_STEPS, for where a GPU is
@@ -50,6 +52,11 @@ void training_set_gradient(Training *training, int index, int64_t element, float
 /* Forward and backward of one micro-batch; returns the sum of its losses. document_start may be NULL. */
 double training_micro_batch(Training *training, const int32_t *tokens, const int32_t *targets,
                             const int32_t *document_start);
+
+/* Another section, after what it reads was uploaded. */
+void training_run(Training *training, SectionKind section, const StepScalars *scalars);
+void training_upload(Training *training, int buffer, const void *from, int64_t bytes);
+void training_download(Training *training, int buffer, void *to, int64_t bytes);
 
 /* The optimizer's update after micro-batches with `targets` counted targets; returns the gradient's norm. */
 float training_update(Training *training, int64_t step, float learning_rate, int64_t targets);

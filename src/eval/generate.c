@@ -38,11 +38,25 @@ bool generation_check(const Inference *inference, const Generation *generation, 
     return true;
 }
 
+/* The tokens before those that are to run, for a model that looks at them: `previous`, then the ids
+ * themselves, one place on. */
+static void upload_previous(const Inference *inference, const uint32_t *ids, int64_t count,
+                            int32_t previous) {
+    int buffer = inference->program->previous_tokens;
+    if (buffer < 0) return;
+    const int64_t size = sizeof *ids;
+    inference->backend->upload(inference->executor, buffer, 0, &previous, size);
+    if (count > 1)
+        inference->backend->upload(inference->executor, buffer, size, ids, (count - 1) * size);
+}
+
+/* `previous` is the token before them, or -1. */
 static bool run_tokens(const Inference *inference, SectionKind section, const uint32_t *ids,
-                       int64_t count, int64_t position, Error *error) {
+                       int64_t count, int32_t previous, int64_t position, Error *error) {
     const StepScalars scalars = {.position = position};
     inference->backend->upload(inference->executor, inference->program->new_tokens, 0, ids,
                                count * (int64_t)sizeof *ids);
+    upload_previous(inference, ids, count, previous);
     return inference->backend->run(inference->executor, section, &scalars, error);
 }
 
@@ -55,8 +69,8 @@ static bool fill_caches(const Inference *inference, const uint32_t *ids, int64_t
     for (int64_t at = 0; at < count; at += taken) {
         bool fits = at + chunk <= inference->program->context;
         taken = !fits ? 1 : count - at < chunk ? count - at : chunk;
-        if (!run_tokens(inference, fits ? SECTION_PREFILL : SECTION_DECODE, ids + at, taken, at,
-                        error))
+        if (!run_tokens(inference, fits ? SECTION_PREFILL : SECTION_DECODE, ids + at, taken,
+                        at ? (int32_t)ids[at - 1] : -1, at, error))
             return false;
     }
     return true;
@@ -68,11 +82,13 @@ static bool draw_tokens(const Inference *inference, Sampler *sampler, const Gene
                         float *logits, int64_t logit_bytes, Error *error) {
     int64_t position = generation->prompt_count - 1;
     uint32_t last = generation->prompt[position];
+    int32_t previous = position ? (int32_t)generation->prompt[position - 1] : -1;
     for (int64_t drawn = 0; drawn < generation->max_tokens; drawn++) {
-        if (!run_tokens(inference, SECTION_DECODE, &last, 1, position++, error) ||
+        if (!run_tokens(inference, SECTION_DECODE, &last, 1, previous, position++, error) ||
             !inference->backend->download(inference->executor, inference->program->logits, 0,
                                           logits, logit_bytes, error))
             return false;
+        previous = (int32_t)last;
         if (!sampler_next(sampler, logits, position, &last, error)) return false;
         if ((int64_t)last == generation->end_token) break;
         if (!generation->token(generation->context, last)) break;

@@ -56,8 +56,18 @@ def initialise(model):
         parameter.data.copy_(torch.from_numpy(values).view(parameter.shape))
 
 
+def derive(model, pattern):
+    """base_train's scale of all rates and its weight decay, for this batch."""
+    def scaling_parameters(m):
+        counts = m.num_scaling_params()
+        return counts["transformer_matrices"] + counts["lm_head"]
+    target, reference = 12 * scaling_parameters(model), 12 * scaling_parameters(build(12, pattern=pattern))
+    scale = (BATCH * T / 2**19) ** 0.5
+    return scale, 0.28 * scale * (reference / target)
+
+
 def schedule(step):
-    """base_train's, with a shorter warm-up: the multiplier of every rate, momentum, weight decay."""
+    """base_train's, with a shorter warm-up: what rates and weight decay are multiplied by; momentum."""
     warmdown = round(WARMDOWN * STEPS)
     if step < WARMUP:
         rate = (step + 1) / WARMUP
@@ -67,7 +77,7 @@ def schedule(step):
         progress = (STEPS - step) / warmdown
         rate = progress + (1 - progress) * FLOOR
     momentum = (1 - step / 400) * 0.85 + step / 400 * 0.97
-    return rate, momentum, 0.28 * 0.5 * (1 + math.cos(math.pi * step / STEPS))
+    return rate, momentum, 0.5 * (1 + math.cos(math.pi * step / STEPS))
 
 
 def batch(step):
@@ -91,8 +101,11 @@ def train(precision, pattern):
         "parameters": [dict(zip(("name", "shape", "centre", "width"),
                                 (n, list(p.shape), *start_of(n)))) for n, p in named],
         "logit_stride": LOGIT_STRIDE, "logits": some_logits(model), "losses": []}
-    optimizer = model.setup_optimizer(unembedding_lr=0.008, embedding_lr=0.3, matrix_lr=0.02,
-                                      weight_decay=0.28, scalar_lr=0.5)
+    starts = [p.detach().clone() for _, p in named]
+    scale, decay = derive(model, pattern)
+    optimizer = model.setup_optimizer(
+        unembedding_lr=0.008 * scale, embedding_lr=0.3 * scale, matrix_lr=0.02 * scale,
+        scalar_lr=0.5 * scale, weight_decay=decay)
     schedules = [schedule(step) for step in range(STEPS)]
     for step in range(STEPS if precision == "fp32" else 1):
         loss = model(*batch(step))
@@ -104,13 +117,16 @@ def train(precision, pattern):
         for group in optimizer.param_groups:
             group["lr"] = group["initial_lr"] * rate
             if group["kind"] == "muon":
-                group["momentum"], group["weight_decay"] = momentum, weight_decay
+                group["momentum"], group["weight_decay"] = momentum, weight_decay * decay
         optimizer.step()
         model.zero_grad(set_to_none=True)
     if precision == "fp32":
-        for key, values in zip(("rates", "momenta", "weight_decays"), zip(*schedules)):
-            result[key] = values
+        result["matrix_rates"] = [0.02 * scale * rate for rate, _, _ in schedules]
+        result["momenta"] = [momentum for _, momentum, _ in schedules]
+        result["weight_decays"] = [decay * weight_decay for _, _, weight_decay in schedules]
         result["trained"] = [describe(k, n, p) for k, (n, p) in enumerate(named)]
+        result["changes"] = [describe(k, n, p - start)
+                             for k, ((n, p), start) in enumerate(zip(named, starts))]
     return result
 
 
