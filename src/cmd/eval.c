@@ -34,7 +34,7 @@ static const Command command = {
 };
 
 typedef struct EvalOptions {
-    const char *checkpoint, *data, *split, *precision, *device;
+    const char *checkpoint, *data, *split, *packing, *precision, *device;
     ReaderSettings reader;
     int64_t tokens, sequence_length;
     EvalCoreOptions core;
@@ -78,6 +78,13 @@ static bool check_dataset(const LoadedModel *model, const Dataset *dataset, Erro
                 needed, vocab);
 }
 
+/* nanochat's bits per byte are those of its own rows. */
+static Packing packing_of(const EvalOptions *options, const ModelConfig *config) {
+    for (int packing = 0; packing < PACKINGS; packing++)
+        if (!strcmp(options->packing, packing_name((Packing)packing))) return (Packing)packing;
+    return model_is_nanochat(config) ? PACKING_BESTFIT : PACKING_STREAM;
+}
+
 static bool evaluate_data(const LoadedModel *model, const EvalOptions *options, Evaluation *result,
                           Error *error) {
     Split split = strcmp(options->split, "train") ? SPLIT_VALIDATION : SPLIT_TRAIN;
@@ -87,8 +94,9 @@ static bool evaluate_data(const LoadedModel *model, const EvalOptions *options, 
         done = fail(error, "dataset %s has no %s split; --split chooses the other", options->data,
                     options->split);
     if (done)
-        done = evaluate_dataset(&model->inference, dataset, split, PACKING_STREAM, options->tokens,
-                                true, result, error);
+        done =
+            evaluate_dataset(&model->inference, dataset, split, packing_of(options, &model->config),
+                             options->tokens, true, result, error);
     dataset_free(dataset);
     return done;
 }
@@ -107,6 +115,7 @@ static bool evaluate_loss(const EvalOptions *options, const char *directory,
     LoadedModel model;
     settings.sequence_length = options->sequence_length;
     settings.micro_batch = -1;
+    settings.as_trained = options->data != NULL;
     if (!model_open(&model, directory, &settings, error)) return false;
     bool done = options->data ? evaluate_data(&model, options, result, error)
                               : evaluate_files(&model, options, files, count, result, error);
@@ -156,7 +165,7 @@ static bool evaluate(const EvalOptions *options, const char *const *files, int c
 }
 
 int verb_eval(int argc, char **argv) {
-    EvalOptions values = {.split = "val", .precision = "bf16", .device = "this"};
+    EvalOptions values = {.split = "val", .packing = "auto", .precision = "bf16", .device = "this"};
     Option options[] = {
         {.name = "checkpoint",
          .kind = OPTION_TEXT,
@@ -173,6 +182,12 @@ int verb_eval(int argc, char **argv) {
          .value = &values.split,
          .choices = "val|train",
          .help = "which part of the dataset"},
+        {.name = "packing",
+         .kind = OPTION_CHOICE,
+         .value = &values.packing,
+         .choices = "auto|stream|documents|bestfit",
+         .help =
+             "how the dataset's documents fill rows (bestfit for nanochat's models, else stream)"},
         {.name = "tokens",
          .kind = OPTION_COUNT,
          .value = &values.tokens,

@@ -21,6 +21,8 @@ typedef enum Packing {
                         row of T + 1; when none does, the shortest is cropped to fill it, its rest lost */
 } Packing;
 
+enum { PACKINGS = PACKING_BESTFIT + 1 };
+
 const char *packing_name(Packing packing);
 
 typedef struct LoaderSettings {

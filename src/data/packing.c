@@ -11,7 +11,7 @@
 enum { BESTFIT_ENOUGH = 1000, BESTFIT_BATCH = 128 };
 
 const char *packing_name(Packing packing) {
-    static const char *const names[] = {"stream", "documents", "bestfit"};
+    static const char *const names[PACKINGS] = {"stream", "documents", "bestfit"};
     return names[packing];
 }
 

@@ -21,7 +21,8 @@ static bool write_program(LoadedModel *model, InferenceSettings settings, Error 
     ModelSettings sizes = {.micro_batch = settings.micro_batch,
                            .logit_chunk = LOGIT_CHUNK,
                            .context = settings.context,
-                           .document_mask = true,
+                           .document_mask =
+                               !(settings.as_trained && model_is_nanochat(&model->config)),
                            .prefill = settings.prefill,
                            .score = settings.score};
     program_init(program, settings.storage);
