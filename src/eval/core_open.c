@@ -2,7 +2,6 @@
 #include <stdlib.h>
 
 #include "base/file.h"
-#include "base/integer.h"
 #include "base/log.h"
 #include "eval/core.h"
 #include "eval/core_sampling.h"
