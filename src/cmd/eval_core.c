@@ -121,12 +121,20 @@ static bool write_csv(const char *path, const Core *core, const CoreReport *repo
     return done;
 }
 
-/* Says on stderr which tasks cannot be run. */
-static void report_missing(const Core *core, const char *bundle) {
-    for (size_t i = 0; i < core->count; i++)
+/* Says on stderr which tasks are left out. */
+static bool report_missing(const Core *core, const char *bundle, Error *error) {
+    Bytes names = {0};
+    bool done = true;
+    for (size_t i = 0; done && i < core->count; i++)
         if (!core->sets[i].count)
-            log_warning("%s has no eval_data/%s: task %s is left out", bundle,
-                        core->sets[i].task.data, core->sets[i].task.label);
+            done = bytes_format(&names, error, "%s%s", names.size ? ", " : "",
+                                core->sets[i].task.label);
+    if (done && names.size)
+        log_warning("%s/eval_data lacks the data of %zu of %zu tasks, which are left out: %.*s",
+                    bundle, core->count - core->present, core->count, (int)names.size,
+                    (const char *)names.data);
+    bytes_free(&names);
+    return done;
 }
 
 /* The bundle in the tokens of a model, whose longest prompts it may ask. */
@@ -163,8 +171,8 @@ bool eval_core(const char *directory, const Backend *backend, Dtype storage,
     Core core;
     CoreReport report = {0};
     if (!open_core(&core, directory, options, error)) return false;
-    report_missing(&core, options->bundle);
     bool done =
+        report_missing(&core, options->bundle, error) &&
         evaluate_checkpoint(&core, directory, backend, storage, options->details, &report, error) &&
         (!options->csv || write_csv(options->csv, &core, &report, error));
     if (done && options_json())

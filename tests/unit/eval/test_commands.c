@@ -42,7 +42,8 @@ static json_t *run_json(const char *arguments) {
     return json;
 }
 
-static void assert_refused(const char *arguments, int status, const char *message) {
+/* The exit status, and a part of what is said. */
+static void assert_says(const char *arguments, int status, const char *message) {
     char output[8192];
     assert_int_equal(run(arguments, output), status);
     if (!strstr(output, message)) fail_msg("hearth %s: no '%s' in: %s", arguments, message, output);
@@ -77,13 +78,73 @@ static void test_eval_refuses(void **state) {
     char *path = path_join(test_directory(), "empty.txt", &(Error){0});
     assert_true(file_write(path, "", 0, &(Error){0}));
     free(path);
-    assert_refused("eval text.txt", 2, "--checkpoint DIR is needed");
-    assert_refused("eval --checkpoint model", 2, "nothing to evaluate");
-    assert_refused("eval --checkpoint model --data d text.txt", 2, "not both");
-    assert_refused("eval --checkpoint nowhere text.txt", 1, "nowhere is no checkpoint");
-    assert_refused("eval --checkpoint model missing.txt", 1, "missing.txt");
-    assert_refused("eval --checkpoint model empty.txt", 1, "empty.txt");
-    assert_refused("eval --checkpoint model --data .", 1, "data build");
+    assert_says("eval text.txt", 2, "--checkpoint DIR is needed");
+    assert_says("eval --checkpoint model", 2, "nothing to evaluate");
+    assert_says("eval --checkpoint model --data d text.txt", 2, "not several");
+    assert_says("eval --checkpoint nowhere text.txt", 1, "nowhere is no checkpoint");
+    assert_says("eval --checkpoint model missing.txt", 1, "missing.txt");
+    assert_says("eval --checkpoint model empty.txt", 1, "empty.txt");
+    assert_says("eval --checkpoint model --data .", 1, "data build");
+    assert_says("eval --checkpoint model --core b text.txt", 2, "not several");
+    assert_says("eval --checkpoint model --core b --tokens 3", 2, "do not go with --core");
+    assert_says("eval --checkpoint model --data d --csv x", 2, "go with --core");
+    assert_says("eval --checkpoint model --core nowhere", 1, "nowhere is not a directory");
+    assert_says("eval --checkpoint model --core .", 1, "the data of none of the 22 tasks");
+}
+
+static void write_file(const char *name, const char *content) {
+    Error error;
+    assert_done(file_write(test_path(name), content, strlen(content), &error), error);
+}
+
+/* A bundle of nothing but the data of two of CORE's tasks. */
+static void write_bundle(void) {
+    Error error;
+    assert_done(directory_create(test_path("bundle/eval_data/commonsense_reasoning"), &error),
+                error);
+    assert_done(directory_create(test_path("bundle/eval_data/language_understanding"), &error),
+                error);
+    write_file("bundle/eval_data/commonsense_reasoning/copa.jsonl",
+               "{\"query\": \"the rain comes, so\", \"choices\": [\"the river rises\", \"the sea "
+               "falls\"], \"gold\": 0}\n"
+               "{\"query\": \"the sun comes, so\", \"choices\": [\"the rain\", \"the sea\"], "
+               "\"gold\": 1}\n");
+    write_file("bundle/eval_data/language_understanding/winogrande.jsonl",
+               "{\"context_options\": [\"the sea\", \"the river\"], \"continuation\": \"is calm\", "
+               "\"gold\": 1}\n");
+}
+
+static void test_eval_core(void **state) {
+    (void)state;
+    Error error;
+    Bytes written = {0};
+    write_bundle();
+    json_t *json =
+        run_json("eval --checkpoint model --core bundle --json --csv core.csv --core-details "
+                 "details.jsonl 2> /dev/null");
+    const json_t *tasks = json_object_get(json, "tasks"), *copa = json_array_get(tasks, 0);
+    assert_int_equal(json_array_size(tasks), 2);
+    assert_int_equal(json_array_size(json_object_get(json, "missing")), 20);
+    assert_true(json_is_true(json_object_get(json, "partial")));
+    assert_string_equal(json_string_value(json_object_get(copa, "task")), "copa");
+    double accuracy, centered, other, core;
+    assert_done(json_get_number(copa, "accuracy", &accuracy, &error), error);
+    assert_done(json_get_number(copa, "centered", &centered, &error), error);
+    assert_done(json_get_number(json_array_get(tasks, 1), "centered", &other, &error), error);
+    assert_done(json_get_number(json, "core", &core, &error), error);
+    assert_true(centered == (accuracy - 0.5) / 0.5 && core == (centered + other) / 2);
+    json_decref(json);
+
+    assert_done(file_read(test_path("core.csv"), 1 << 16, &written, &error), error);
+    assert_non_null(strstr((char *)written.data, "\ncopa,0,2,"));
+    assert_non_null(strstr((char *)written.data, "\nCORE (2 of 22 tasks),"));
+    written.size = 0;
+    assert_done(file_read(test_path("details.jsonl"), 1 << 16, &written, &error), error);
+    assert_int_equal(
+        strncmp((char *)written.data, "{\"task\":\"copa\",\"example\":0,\"line\":", 34), 0);
+    bytes_free(&written);
+    assert_says("eval --checkpoint model --core bundle --max-per-task 1", 0,
+                "CORE of 2 of 22 tasks (partial)");
 }
 
 static void test_generate_json(void **state) {
@@ -133,23 +194,20 @@ static void test_generate_stops(void **state) {
 
 static void test_generate_refuses(void **state) {
     (void)state;
-    assert_refused("generate --prompt a", 2, "--checkpoint DIR is needed");
-    assert_refused("generate --checkpoint model --prompt a b", 2, "quote the prompt");
-    assert_refused("generate --checkpoint model --prompt a --stop ''", 2, "--stop");
-    assert_refused("generate --checkpoint model --prompt a --top-p 2", 2, "--top-p");
-    assert_refused("generate --checkpoint model --quiet < text.txt", 1, "shorten the prompt");
-    assert_refused("generate --checkpoint model --prompt a > /dev/full", 1, "No space left");
+    assert_says("generate --prompt a", 2, "--checkpoint DIR is needed");
+    assert_says("generate --checkpoint model --prompt a b", 2, "quote the prompt");
+    assert_says("generate --checkpoint model --prompt a --stop ''", 2, "--stop");
+    assert_says("generate --checkpoint model --prompt a --top-p 2", 2, "--top-p");
+    assert_says("generate --checkpoint model --quiet < text.txt", 1, "shorten the prompt");
+    assert_says("generate --checkpoint model --prompt a > /dev/full", 1, "No space left");
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_eval_json),
-        cmocka_unit_test(test_eval_reads_standard_input),
-        cmocka_unit_test(test_eval_refuses),
-        cmocka_unit_test(test_generate_json),
-        cmocka_unit_test(test_generate_from_standard_input),
-        cmocka_unit_test(test_generate_stops),
-        cmocka_unit_test(test_generate_refuses),
+        cmocka_unit_test(test_eval_json),      cmocka_unit_test(test_eval_reads_standard_input),
+        cmocka_unit_test(test_eval_refuses),   cmocka_unit_test(test_eval_core),
+        cmocka_unit_test(test_generate_json),  cmocka_unit_test(test_generate_from_standard_input),
+        cmocka_unit_test(test_generate_stops), cmocka_unit_test(test_generate_refuses),
     };
     return cmocka_run_group_tests(tests, save_files, NULL);
 }
