@@ -50,6 +50,8 @@ static int64_t workspace(const Program *program, const Operation *operation, Err
     case OP_ATTENTION_FORWARD:
     case OP_ATTENTION_BACKWARD:
         return (int64_t)kernels->attention_workspace(operation->attention);
+    case OP_CROSS_ENTROPY:
+        return (int64_t)kernels->cross_entropy_workspace(operation->cross_entropy);
     case OP_MUON_BEGIN:
     case OP_MUON_END:
         return (int64_t)kernels->muon_workspace(operation->muon);

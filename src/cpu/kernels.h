@@ -154,9 +154,11 @@ typedef struct CpuKernels {
 
     /* losses[n] = logsumexp(logits) - logits[target], in nats; 0 where target is -1. When `gradient`,
      * logits[n,stride] are replaced by (softmax - onehot) * scale (times the derivative of the cap), 0 where
-     * target is -1. best (NULL: not wanted) is found for every row. */
+     * target is -1. best (NULL: not wanted) is found for every row.
+     * workspace: cross_entropy_workspace() bytes. */
     void (*cross_entropy)(float *losses, void *logits, int32_t *best, const int32_t *targets,
-                          CrossEntropyShape shape);
+                          void *workspace, CrossEntropyShape shape);
+    size_t (*cross_entropy_workspace)(CrossEntropyShape shape);
     /* out[n] = cap * tanh(x[n] / cap), fp32 */
     void (*soft_cap)(float *out, const float *x, int64_t n, float cap);
 

@@ -78,8 +78,9 @@ static void attention_backward(Call *call) {
 }
 
 static void attention_decode(Call *call) {
-    call->kernels->attention_decode(call->out[0], call->in[0], call->in[1], call->out[1], call->out[2],
-                                    call->scalars->position, call->operation->attention);
+    call->kernels->attention_decode(call->out[0], call->in[0], call->in[1], call->out[1],
+                                    call->out[2], call->scalars->position,
+                                    call->operation->attention);
 }
 
 static void swiglu_forward(Call *call) {
@@ -134,7 +135,7 @@ static void blend_backward(Call *call) {
 
 static void cross_entropy(Call *call) {
     call->kernels->cross_entropy(call->out[0], call->out[1], call->out[2], call->in[0],
-                                 call->operation->cross_entropy);
+                                 call->workspace, call->operation->cross_entropy);
 }
 
 static void soft_cap(Call *call) {

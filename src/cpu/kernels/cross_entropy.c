@@ -1,8 +1,11 @@
 /* Cross-entropy and its gradient in place, a row of logits to a thread. */
+#include <math.h>
+#include <omp.h>
+
+#include "base/integer.h"
+#include "base/threads.h"
 #include "cpu/kernels/instance.h"
 #include "cpu/kernels/row.h"
-
-#include <math.h>
 
 /* A row is read in chunks that stay in the first cache, for their maximum and then for their sum of
  * exponentials: memory is passed over once for the loss and once for the gradient. */
@@ -61,53 +64,64 @@ static float plain_row(Storage *row, int64_t target, const CrossEntropyShape *sh
     return lse - logit;
 }
 
-/* Under a cap a logit z counts as c = cap tanh(z / cap) = cap - 2 cap d, with the d returned here; c' is
- * 4 d (1 - d). No c exceeds the cap, so that its exponential is known without looking for the largest. */
-static inline vfloat below_cap(vfloat logit, float cap) {
-    return splat(1) / (splat(1) + vexp(logit * splat(2 / cap)));
-}
+/* Vectors that go through each stage together: one alone would keep the units waiting for its chain of
+ * dependent instructions. */
+enum { GROUP = 8 };
 
-/* sum(exp(c - cap)) */
-static float capped_sum(const Storage *row, int64_t V, float cap) {
-    float sum = 0;
-    for (int64_t start = 0; start < V; start += CHUNK) {
-        const int64_t end = start + CHUNK < V ? start + CHUNK : V;
-        vfloat sums = {0};
-        for (int64_t v = start; v < end; v += W) {
-            const vfloat part = vexp(below_cap(row_load(row, v, end), cap) * splat(-2 * cap));
-            sums += v + W <= end ? part : lanes_or(part, end - v, 0);
-        }
-        sum += vsum(sums);
+/* Under a cap a logit z counts as c = cap tanh(z / cap) = cap - 2 cap d, where d = 1 / (1 + e^(2 z / cap)),
+ * and c' = 4 d (1 - d). No c exceeds the cap, so that its exponential needs no search for the largest.
+ * Adds up e^(c - cap) of some vectors from v on; parts become these times c' / 4. */
+static inline vfloat capped_group(float *parts, const Storage *row, int64_t v, int64_t V, float cap,
+                                  int vectors) {
+    vfloat d[GROUP], sum = {0};
+    for (int i = 0; i < vectors; i++) d[i] = vexp(row_load(row, v + i * W, V) * splat(2 / cap));
+    for (int i = 0; i < vectors; i++) d[i] = splat(1) / (splat(1) + d[i]);
+    for (int i = 0; i < vectors; i++) {
+        const vfloat share = vexp(d[i] * splat(-2 * cap));
+        row_store_f32(parts, v + i * W, V, share * (d[i] - d[i] * d[i]));
+        sum += lanes_or(share, V - v - i * W, 0);
     }
     return sum;
 }
 
-/* As plain_row(), the gradient times c'. */
-static float capped_row(Storage *row, int64_t target, const CrossEntropyShape *shape) {
+/* As plain_row(), the gradient times c'. parts: room for V. */
+static float capped_row(Storage *row, int64_t target, float *parts,
+                        const CrossEntropyShape *shape) {
     const int64_t V = shape->V;
-    const float cap = shape->cap, sum = capped_sum(row, V, cap);
-    const float below = below_cap(splat(storage_to_float(row[target])), cap)[0];
-    const float loss = logf(sum) + 2 * cap * below;
+    const float logit = storage_to_float(row[target]), cap = shape->cap;
+    vfloat sums = {0};
+    int64_t v = 0;
+    for (; v + GROUP * W <= V; v += GROUP * W) sums += capped_group(parts, row, v, V, cap, GROUP);
+    for (; v < V; v += W) sums += capped_group(parts, row, v, V, cap, 1);
+    const float sum = vsum(sums), d = 1 / (1 + expf(logit * (2 / cap)));
+    const float loss = logf(sum) + 2 * cap * d;
     if (!shape->gradient) return loss;
     const vfloat scale = splat(4 * shape->scale / sum);
-    for (int64_t v = 0; v < V; v += W) {
-        const vfloat d = below_cap(row_load(row, v, V), cap);
-        row_store(row, v, V, vexp(d * splat(-2 * cap)) * scale * (d - d * d));
-    }
-    const float slope = 4 * (below - below * below);
-    row[target] = storage_from_float((expf(-loss) - 1) * shape->scale * slope);
+    for (v = 0; v < V; v += W) row_store(row, v, V, row_load_f32(parts, v, V) * scale);
+    row[target] = storage_from_float((expf(-loss) - 1) * shape->scale * 4 * (d - d * d));
     return loss;
 }
 
+/* Each thread's parts begin with a cache line. */
+static int64_t parts_stride(int64_t V) {
+    return divide_up(V, 16) * 16;
+}
+
+size_t KERNEL(cross_entropy_workspace)(CrossEntropyShape shape) {
+    if (shape.cap <= 0) return 0;
+    return (size_t)thread_count() * (size_t)parts_stride(shape.V) * sizeof(float);
+}
+
 void KERNEL(cross_entropy)(float *losses, void *logits, int32_t *best, const int32_t *targets,
-                           CrossEntropyShape shape) {
-#pragma omp parallel for schedule(static)
+                           void *workspace, CrossEntropyShape shape) {
+#pragma omp parallel for schedule(static) num_threads(thread_count())
     for (int64_t n = 0; n < shape.N; n++) {
         Storage *row = (Storage *)logits + n * shape.stride;
+        float *parts = (float *)workspace + omp_get_thread_num() * parts_stride(shape.V);
         if (best) best[n] = best_of(row, shape.V);
         losses[n] = 0;
         if (targets[n] >= 0)
-            losses[n] = shape.cap > 0 ? capped_row(row, targets[n], &shape)
+            losses[n] = shape.cap > 0 ? capped_row(row, targets[n], parts, &shape)
                                       : plain_row(row, targets[n], &shape);
         const int64_t kept = targets[n] >= 0 ? shape.V : 0;
         if (shape.gradient) memset(row + kept, 0, (size_t)(shape.stride - kept) * sizeof *row);

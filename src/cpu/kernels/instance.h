@@ -33,6 +33,7 @@
     X(blend_backward) \
     X(blend_workspace) \
     X(cross_entropy) \
+    X(cross_entropy_workspace) \
     X(soft_cap) \
     X(squared_norm) \
     X(adamw) \
