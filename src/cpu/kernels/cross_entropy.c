@@ -107,6 +107,10 @@ static int64_t parts_stride(int64_t V) {
     return divide_up(V, 16) * 16;
 }
 
+static float *parts_of_thread(void *workspace, int64_t V) {
+    return (float *)workspace + omp_get_thread_num() * parts_stride(V);
+}
+
 size_t KERNEL(cross_entropy_workspace)(CrossEntropyShape shape) {
     if (shape.cap <= 0) return 0;
     return (size_t)thread_count() * (size_t)parts_stride(shape.V) * sizeof(float);
@@ -117,11 +121,11 @@ void KERNEL(cross_entropy)(float *losses, void *logits, int32_t *best, const int
 #pragma omp parallel for schedule(static) num_threads(thread_count())
     for (int64_t n = 0; n < shape.N; n++) {
         Storage *row = (Storage *)logits + n * shape.stride;
-        float *parts = (float *)workspace + omp_get_thread_num() * parts_stride(shape.V);
         if (best) best[n] = best_of(row, shape.V);
         losses[n] = 0;
         if (targets[n] >= 0)
-            losses[n] = shape.cap > 0 ? capped_row(row, targets[n], parts, &shape)
+            losses[n] = shape.cap > 0 ? capped_row(row, targets[n],
+                                                   parts_of_thread(workspace, shape.V), &shape)
                                       : plain_row(row, targets[n], &shape);
         const int64_t kept = targets[n] >= 0 ? shape.V : 0;
         if (shape.gradient) memset(row + kept, 0, (size_t)(shape.stride - kept) * sizeof *row);
