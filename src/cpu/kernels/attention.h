@@ -54,11 +54,11 @@ static inline int64_t block_rows(const Layout *layout, int64_t block) {
 
 /* What lanes q .. of the view's queries see of a key's scores; -inf elsewhere. */
 static inline vfloat masked(const View *view, int q, int64_t key, vfloat scores) {
-    vint lane, lowest;
-    for (int i = 0; i < W; i++) lane[i] = i;
+    vint lowest, highest;
     memcpy(&lowest, view->lowest + q, sizeof lowest);
-    vint query = lane + (int32_t)(view->start + q);
-    return vselect((lowest <= (int32_t)key) & (query >= (int32_t)key), scores, splat(-INFINITY));
+    memcpy(&highest, view->highest + q, sizeof highest);
+    const vint seen = (lowest <= (int32_t)key) & (highest >= (int32_t)key);
+    return vselect(seen, scores, splat(-INFINITY));
 }
 
 static inline void mask_part(float (*scores)[BLOCK], const View *view, int64_t key_block,

@@ -256,7 +256,7 @@ static void query_block_gradient(const Group *group, const Arguments *args, int6
     const View *view = &group->views[query % layout->blocks];
     Tile tile;
     clear_dq(group, layout, query);
-    for (int64_t block = view->from / BLOCK; block <= view->start / BLOCK; block++) {
+    for (int64_t block = view->from / BLOCK; block * BLOCK < view->to; block++) {
         Part parts[2];
         const int count = view_parts(view, block, parts);
         for (int i = 0; i < count; i++) {
