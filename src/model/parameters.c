@@ -59,6 +59,8 @@ bool model_fill_tables(const Backend *backend, Executor *executor, const Program
     float *table = allocate((size_t)elements, sizeof *table, error);
     if (!table) return false;
     model_rope_table(table, elements / config->head_dim, config->head_dim, config->rope_theta);
+    if (model_is_nanochat(config) && program->storage == DTYPE_BF16) /* as nanochat has it */
+        for (int64_t i = 0; i < elements; i++) table[i] = bf16_to_float(bf16_from_float(table[i]));
     backend->upload(executor, program->cos_sin, 0, table, elements * 4);
     free(table);
     return true;
