@@ -269,8 +269,8 @@ static bool add_state(StateList *list, int buffer, int64_t first, int64_t elemen
     snprintf(full, sizeof full, "%s.%s", name, suffix);
     list->place.buffer = buffer;
     Tensor shape = {.rank = 1, .shape = {elements}};
-    return add_tensor(list->tensors, list->place, &list->program->buffers[buffer], first, shape, full,
-                      error);
+    return add_tensor(list->tensors, list->place, &list->program->buffers[buffer], first, shape,
+                      full, error);
 }
 
 /* AdamW's state of a weight. */
@@ -297,8 +297,7 @@ static bool add_momentum(StateList *list, const Parameter *parameter, Error *err
 bool optimizer_tensors(ProgramTensors *tensors, const Backend *backend, Executor *executor,
                        const Program *program, Error *error) {
     StateList list = {tensors, program, {backend, executor, -1, 0}};
-    bool done =
-        make_room(tensors, 4 * program->weight_count + 2 * program->parameter_count, error);
+    bool done = make_room(tensors, 4 * program->weight_count + 2 * program->parameter_count, error);
     for (int i = 0; done && i < program->weight_count; i++)
         if (program->weights[i].state_offset >= 0)
             done = add_moments(&list, &program->weights[i], error);
