@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/threads.h"
 #include "cmd/checkpoint_path.h"
 #include "cmd/eval_core.h"
 #include "cmd/options.h"
@@ -36,7 +37,7 @@ static const Command command = {
 typedef struct EvalOptions {
     const char *checkpoint, *data, *split, *packing, *precision, *device;
     ReaderSettings reader;
-    int64_t tokens, sequence_length;
+    int64_t tokens, sequence_length, threads;
     EvalCoreOptions core;
 } EvalOptions;
 
@@ -149,6 +150,7 @@ static bool print_result(const Evaluation *result, Error *error) {
 
 static bool evaluate(const EvalOptions *options, const char *const *files, int count,
                      Error *error) {
+    if (options->threads > 0) thread_count_set((int)options->threads);
     const InferenceSettings settings = {.backend = backend_find(options->device, error),
                                         .storage = strcmp(options->precision, "fp32") ? DTYPE_BF16
                                                                                       : DTYPE_F32};
@@ -238,6 +240,13 @@ int verb_eval(int argc, char **argv) {
          .value = &values.device,
          .argument = "NAME",
          .help = "cpu, cuda, or this: the GPU where one can be used, else the CPU"},
+        {.name = "threads",
+         .kind = OPTION_INTEGER,
+         .value = &values.threads,
+         .argument = "N",
+         .help = "processor threads (all)",
+         .minimum = 1,
+         .maximum = 1024},
         {0},
     };
     Error error;

@@ -13,10 +13,10 @@ typedef enum OperationKind {
     OP_EMBEDDING_FORWARD,  /* out; tokens, weight */
     OP_EMBEDDING_BACKWARD, /* dweight +=; dout, tokens */
     OP_RMSNORM_FORWARD,    /* out, rstd; x, weight or none */
-    OP_RMSNORM_BACKWARD,   /* dx, dweight += or none; dout, dresidual or none, x, rstd, weight or none */
-    OP_MATMUL,             /* out; a, b, addend or none */
-    OP_ROPE_FORWARD,       /* out; x, cos_sin, branch_start or none */
-    OP_ROPE_BACKWARD,      /* dx; dout, cos_sin */
+    OP_RMSNORM_BACKWARD, /* dx, dweight += or none; dout, dresidual or none, x, rstd, weight or none */
+    OP_MATMUL,           /* out; a, b, addend or none */
+    OP_ROPE_FORWARD,     /* out; x, cos_sin, branch_start or none */
+    OP_ROPE_BACKWARD,    /* dx; dout, cos_sin */
     OP_QKV_FORWARD, /* out, rstd; projected, cos_sin, branch_start or none, tokens, values, gates (the
                        last three or none) */
     OP_QKV_BACKWARD, /* dprojected, dvalues, dgates (the last two or none); dqkv, qkv, rstd, cos_sin,
@@ -33,11 +33,11 @@ typedef enum OperationKind {
     OP_SMEAR_FORWARD,      /* out; x, gates, lambda, previous or none */
     OP_SMEAR_BACKWARD,     /* dx, dgates, dlambda +=; dout, x, gates, lambda */
     OP_BLEND_FORWARD,      /* out; x, y, a or none, b or none */
-    OP_BLEND_BACKWARD,     /* dx, dy, da += or none, db +=; dout, x, y, a or none, b, dy_addend or none */
-    OP_CROSS_ENTROPY,      /* losses, logits -> dlogits, best or none; targets */
-    OP_SOFT_CAP,           /* out; x */
-    OP_LOSS_SUM,           /* sum[1] += in fp64; losses */
-    OP_GRADIENT_NORM,      /* norm[1]; gradients */
+    OP_BLEND_BACKWARD, /* dx, dy, da += or none, db +=; dout, x, y, a or none, b, dy_addend or none */
+    OP_CROSS_ENTROPY, /* losses, logits -> dlogits, best or none; targets */
+    OP_SOFT_CAP,      /* out; x */
+    OP_LOSS_SUM,      /* sum[1] += in fp64; losses */
+    OP_GRADIENT_NORM, /* norm[1]; gradients */
     OP_ADAMW, /* master, working or none, moment1, moment2, absmax1, absmax2, gradient -> 0; norm */
     OP_MUON_BEGIN,      /* update, momentum, gradient -> 0; norm */
     OP_MUON_POLYNOMIAL, /* out; a1, a2 */
@@ -114,8 +114,8 @@ typedef struct BlendShape {
     float sign;
 } BlendShape;
 
-/* Logits of `stride` columns, of which the first V are of the vocabulary; with a cap above 0 they count as
- * cap * tanh(logit / cap). The gradient of the columns beyond V is 0. best[n]: the first of the largest. */
+/* Logits of `stride` columns, of which the first V are of the vocabulary; with a cap above 0 (40 at
+ * most: exponentials are taken against the cap itself) they count as cap * tanh(logit / cap). The gradient of the columns beyond V is 0. best[n]: the first of the largest. */
 typedef struct CrossEntropyShape {
     int64_t N, V, stride;
     float scale, cap;
@@ -125,7 +125,7 @@ typedef struct CrossEntropyShape {
 typedef struct AdamwShape {
     int64_t n;
     StateFormat format;
-    float rate; /* times the step's learning rate */
+    float rate;                                           /* times the step's learning rate */
     float beta1, beta2, epsilon, weight_decay, clip_norm; /* clip_norm 0: no clipping */
     uint32_t tensor; /* index of the weight, keys its rounding */
 } AdamwShape;
@@ -205,7 +205,7 @@ typedef struct StepScalars {
     float
         gradient_scale; /* batch tokens / counted targets: makes the gradient a mean over targets */
     float momentum, weight_decay; /* Muon's momentum, and what its weight decay is multiplied by */
-    int64_t step;       /* 1 for the first optimizer update */
+    int64_t step;                 /* 1 for the first optimizer update */
     uint64_t seed;
     int64_t position; /* of the first new token in the key/value caches */
 } StepScalars;
