@@ -39,8 +39,9 @@ def comparisons(place, venv, data, models, peers):
         for workload in (GPT2, GPT2_CONTEXT):
             pairs.append((workload, [Hearth(place, data), HearthFp32(place, data), llmc]))
     if "nanochat" in peers:
-        nanochat = Nanochat(place, venv, peers["nanochat"])
-        pairs += [(workload, [Hearth(place, data), nanochat]) for workload in (D6, D12)]
+        for workload, names in ((D6, ("nanochat", "nanochat-malloc")), (D12, ("nanochat",))):
+            theirs = [Nanochat(name, place, venv, peers["nanochat"]) for name in names]
+            pairs.append((workload, [Hearth(place, data), *theirs]))
     return pairs
 
 

@@ -5,18 +5,22 @@ from pathlib import Path
 
 import data
 from child import Absent, step_times
+from peers.pytorch import FAST_MALLOC
 from place import threads
 
-MICRO_ROWS = {"d6": 8, "d12": 2}  # the fastest on two cores
+# The fastest on two cores
+MICRO_ROWS = {("nanochat", "d6"): 8, ("nanochat", "d12"): 2, ("nanochat-malloc", "d6"): 32}
 
 
 class Nanochat:
-    """Its options have hearth's names; the workload's changes are theirs too."""
+    """`name`: nanochat, or nanochat-malloc: with PyTorch's malloc tuned. Its options have hearth's
+    names; the workload's changes are theirs too."""
 
-    name, dtype = "nanochat", "bf16"
+    dtype = "bf16"
 
-    def __init__(self, place, venv, checkout):
-        self.place, self.venv, self.checkout, self.peak_bytes = place, venv, checkout, 0
+    def __init__(self, name, place, venv, checkout):
+        self.name, self.place, self.venv, self.checkout = name, place, venv, checkout
+        self.peak_bytes = 0
 
     def open(self, workload):
         if not self.checkout:
@@ -45,6 +49,8 @@ class Nanochat:
             PYTHONUNBUFFERED="1",
             TORCHINDUCTOR_CACHE_DIR=str(self.place.scratch / "inductor"),
         )
+        if self.name == "nanochat-malloc":
+            self.environment.update(FAST_MALLOC)
         if not (home / "done").exists():
             home = self.place.directory("nanochat")
             (home / "text.txt").write_text(data.code())
@@ -67,7 +73,7 @@ class Nanochat:
             "--max-seq-len",
             workload.seq_len,
             "--device-batch-size",
-            MICRO_ROWS[workload.model],
+            MICRO_ROWS[self.name, workload.model],
             "--total-batch-size",
             workload.batch_tokens,
             *workload.changes,
