@@ -4,7 +4,8 @@ import data
 from claims.claim import claim
 
 STEPS, VOCAB = 150, 4096
-SAME = ["--seq-len", 512, "--batch-tokens", 16384, "--steps", STEPS, "--packing", "bestfit"]
+PACKING = ["--packing", "bestfit"]
+SAME = ["--seq-len", 512, "--batch-tokens", 16384, "--steps", STEPS, *PACKING]
 MODELS = {
     "d6": ["--model", "d6", "--head-dim", 64],
     "llama": [
@@ -44,9 +45,8 @@ def bits_per_byte(place, dataset, name):
     planned = place.json(place.hearth, "plan", "--json", *options, "--vocab", VOCAB)
     quiet = ["--quiet", "--eval-every", 0, "--data", dataset]
     place.run(place.hearth, "train", *options, *quiet, "--run-dir", run)
-    evaluated = place.json(
-        place.hearth, "eval", "--json", "--quiet", "--checkpoint", run, "--data", dataset
-    )
+    evaluate = ["eval", "--json", "--quiet", *PACKING, "--checkpoint", run, "--data", dataset]
+    evaluated = place.json(place.hearth, *evaluate)
     return evaluated["bpb"], planned["parameters"]
 
 
