@@ -36,10 +36,15 @@ same() {
     [[ $(sha "$1" $steps) == "$(sha "$2" $steps)" ]] || die "$1 and $2 ended with other weights"
 }
 
+# within TOLERANCE COUNT: reads that many pairs of positive numbers, which differ by no more than that, relatively
+within() {
+    awk -v tolerance="$1" -v count="$2" '
+        { difference = $1 - $2; if (difference < 0) difference = -difference
+          if (NF != 2 || !(difference <= tolerance * $2)) { print NR ": " $1 " and " $2; wrong = 1 } }
+        END { exit wrong || NR != count }'
+}
+
 # near RUN OTHER TOLERANCE: as many losses, each within the relative tolerance
 near() {
-    paste <(losses "$1") <(losses "$2") | awk -v tolerance="$3" -v steps=$steps '
-        { difference = $1 - $2; if (difference < 0) difference = -difference
-          if (NF != 2 || !(difference <= tolerance * $2)) { print "step " NR ": " $1 " and " $2; wrong = 1 } }
-        END { exit wrong || NR != steps }' || die "$1 and $2 differ by more than $3"
+    paste <(losses "$1") <(losses "$2") | within "$3" $steps || die "$1 and $2 differ by more than $3"
 }

@@ -39,6 +39,13 @@ compare rtx-5080 --micro-batch 4 --offload state --optimizer-state bf16
 compare rtx-5090 --micro-batch 2 --precision fp32
 compare dgx-spark --micro-batch 2
 
+llama=("${model[@]}")
+model=(--model d4 --seq-len 32 --batch-tokens 128 --vocab 320 --data "$work/data" --steps 1 --eval-every 0)
+compare h100 --micro-batch 2
+compare rtx-5090 --micro-batch 4 --recompute layer --optimizer-state bf16
+compare rtx-5080 --micro-batch 2 --offload all
+model=("${llama[@]}")
+
 # Too little memory: an answer before the run, by the plan and, where others hold it, by the driver's refusal.
 export TEST_GPU_CHIP=rtx-5080
 run 1 train --device cuda "${model[@]}" --run-dir "$work/small" --memory 665M
