@@ -170,15 +170,18 @@ static int positive(Trial *trial, int64_t elements, double deviation) {
     return buffer;
 }
 
-static void add_end(Trial *trial, const Case *c, int update, int norm) {
+/* Returns the variance's buffer. */
+static int add_end(Trial *trial, const Case *c, int update, int norm) {
     const int64_t n = c->rows * c->columns;
     const int64_t groups = c->rows > c->columns ? c->rows : c->columns;
     Operation *operation = trial_operation(trial, OP_MUON_END);
     operation->outputs[0] = whole(trial_random(trial, DTYPE_F32, n, 0.1));
     if (!c->no_working) operation->outputs[1] = whole(trial_output(trial, c->storage, n));
-    operation->outputs[2] = whole(positive(trial, groups, 0.01));
+    const int variance = positive(trial, groups, 0.01);
+    operation->outputs[2] = whole(variance);
     operation->inputs[0] = whole(update), operation->inputs[1] = whole(norm);
     operation->muon = shape_of(c);
+    return variance;
 }
 
 static void check_end(const Case *c) {
@@ -222,6 +225,24 @@ static void test_end_without_working_copy(void **state) {
 static void test_end_of_zeros(void **state) {
     (void)state;
     for_each_form(check_end, (Case){.step = 1, .norm = 1, .deviation = 0});
+}
+
+/* A column so small that its variance counts as the least there is, beside others. */
+static void test_end_least_variance(void **state) {
+    (void)state;
+    enum { ROWS = 6, COLUMNS = 40 };
+    const Case c = {.rows = ROWS, .columns = COLUMNS, .step = 1, .norm = 1};
+    Trial trial;
+    open_case(&trial, &c);
+    const int update = trial_random(&trial, DTYPE_F32, ROWS * COLUMNS, 1);
+    const int norm = trial_given(&trial, DTYPE_F32, 1, &c.norm);
+    const int variance = add_end(&trial, &c, update, norm);
+    float *x = trial_data(&trial, update), *variances = trial_data(&trial, variance);
+    variances[3] = 0;
+    for (int row = 0; row < ROWS; row++) x[row * COLUMNS + 3] *= 1e-5f;
+    trial_run(&trial);
+    trial_close_to(&trial, norm + 1, 1e-5, 1e-7); /* the weights */
+    trial_close(&trial);
 }
 
 static void test_end_not_finite(void **state) {
@@ -285,6 +306,7 @@ int main(void) {
         cmocka_unit_test(test_end),
         cmocka_unit_test(test_end_without_working_copy),
         cmocka_unit_test(test_end_of_zeros),
+        cmocka_unit_test(test_end_least_variance),
         cmocka_unit_test(test_end_not_finite),
         cmocka_unit_test(test_update),
     };
