@@ -141,15 +141,15 @@ typedef struct CpuKernels {
     size_t (*gate_workspace)(GateShape shape);
     void (*smear_forward)(void *out, const void *x, const float *gates, const float *lambda,
                           const void *previous, SmearShape shape);
-    void (*smear_backward)(void *dx, float *dgates, float *dlambda, const void *dout,
-                           const void *x, const float *gates, const float *lambda, void *workspace,
+    void (*smear_backward)(void *dx, float *dgates, float *dlambda, const void *dout, const void *x,
+                           const float *gates, const float *lambda, void *workspace,
                            SmearShape shape);
     size_t (*smear_workspace)(SmearShape shape);
     void (*blend_forward)(void *out, const void *x, const void *y, const float *a, const float *b,
                           BlendShape shape);
-    void (*blend_backward)(void *dx, void *dy, float *da, float *db, const void *dout, const void *x,
-                           const void *y, const float *a, const float *b, const void *dy_addend,
-                           void *workspace, BlendShape shape);
+    void (*blend_backward)(void *dx, void *dy, float *da, float *db, const void *dout,
+                           const void *x, const void *y, const float *a, const float *b,
+                           const void *dy_addend, void *workspace, BlendShape shape);
     size_t (*blend_workspace)(BlendShape shape);
 
     /* losses[n] = logsumexp(logits) - logits[target], in nats; 0 where target is -1. When `gradient`,
@@ -169,7 +169,8 @@ typedef struct CpuKernels {
     /* Muon, as nanochat has it (docs/design/muon.md). Begin: with g the gradient times gradient_scale,
      * m = mu m + (1 - mu) g and X = (1 - mu) g + mu m; each row of X is scaled to the root mean square of
      * all rows' norms (a norm counts as 1e-6 at least; arXiv 2603.28254), then X divided by
-     * 1.01 |X| + 1e-6, all in fp32, rounded once to the storage type and stored never tall. The gradient is set to zero. */
+     * 1.01 |X| + 1e-6, all in fp32, rounded once to the storage type and stored never tall. The gradient
+     * is set to zero. */
     void (*muon_begin)(const MuonArguments *arguments);
     /* out = a I + b a1 + c a2, matrices [m,m] */
     void (*muon_polynomial)(void *out, const void *a1, const void *a2, PolynomialShape shape);

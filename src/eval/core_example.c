@@ -112,8 +112,8 @@ static void crop(Prompts *prompts, size_t longest) {
     }
 }
 
-/* The last token before what is scored predicts, so it is not of the prefix. (What is left of prompts that were
- * too long may have no token in common.) */
+/* The last token before what is scored predicts, so it is not of the prefix. (What is left of prompts that
+ * were too long may have no token in common.) */
 static size_t shared_tokens(const Prompts *prompts) {
     size_t shared = common_prefix(prompts);
     for (size_t i = 0; i < prompts->count; i++)

@@ -1,4 +1,5 @@
-/* Examples in tokens, as they are scored: what all prompts of an example begin with, and what is different. */
+/* Examples in tokens, as they are scored: what all prompts of an example begin with, and what is
+ * different. */
 #ifndef HEARTH_EVAL_CORE_EXAMPLE_H
 #define HEARTH_EVAL_CORE_EXAMPLE_H
 

@@ -60,12 +60,14 @@ static bool make_examples(Core *core, CoreSet *set, const CoreItems *items,
     if (!set->examples) return false;
     set->count = items->count;
     Progress progress = progress_start("tokenizing the tasks of CORE", 0);
-    for (size_t first = 0; first < set->count; first += BLOCK) {
+    bool done = true;
+    for (size_t first = 0; done && first < set->count; first += BLOCK) {
         size_t end = first + BLOCK < set->count ? first + BLOCK : set->count;
-        if (!make_block(set, items, first, end, tokenizing, error)) return false;
+        done = make_block(set, items, first, end, tokenizing, error);
         progress_update(&progress, first);
     }
     progress_end(&progress);
+    if (!done) return false;
     for (size_t i = 0; i < set->count; i++) {
         size_t longest = core_example_longest(&set->examples[i]);
         if (longest > core->longest) core->longest = longest;

@@ -1,5 +1,5 @@
-/* Which examples CORE takes, and which it shows before each: drawn as by CPython's random.Random, so that they
- * are those of the reference. */
+/* Which examples CORE takes, and which it shows before each: drawn as by CPython's random.Random, so that
+ * they are those of the reference. */
 #ifndef HEARTH_EVAL_CORE_SAMPLING_H
 #define HEARTH_EVAL_CORE_SAMPLING_H
 

@@ -161,8 +161,8 @@ static bool run_rows(Pass *pass, int64_t position, Error *error) {
     return done;
 }
 
-/* A branch that does not fit one run: piece by piece, each put into the caches for the next. The places before
- * the branches stay as they are. */
+/* A branch that does not fit one run: piece by piece, each put into the caches for the next. The places
+ * before the branches stay as they are. */
 static bool run_alone(Pass *pass, size_t branch, Error *error) {
     int64_t end = end_of(pass->example, branch), rows = pass->scorer->rows;
     for (int64_t place = pass->cached; place < end; place += rows) {
@@ -187,7 +187,8 @@ static bool run_branches(Pass *pass, Error *error) {
     return run_rows(pass, pass->cached, error);
 }
 
-/* As Python's min() and index() do: the first of the lowest; a NaN is kept where it is first, else never taken. */
+/* As Python's min() and index() do: the first of the lowest; a NaN is kept where it is first, else
+ * never taken. */
 static size_t lowest(const double *values, size_t count) {
     size_t lowest = 0;
     for (size_t i = 1; i < count; i++)

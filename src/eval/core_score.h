@@ -22,7 +22,8 @@ typedef struct CoreScorer {
     float *losses;
 } CoreScorer;
 
-/* The inference needs its prefill and score sections. Release with core_scorer_free(), also after a failure. */
+/* The inference needs its prefill and score sections. Release with core_scorer_free(), also after a
+ * failure. */
 bool core_scorer_start(CoreScorer *scorer, const Inference *inference, Error *error);
 void core_scorer_free(CoreScorer *scorer);
 

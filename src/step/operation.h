@@ -115,7 +115,8 @@ typedef struct BlendShape {
 } BlendShape;
 
 /* Logits of `stride` columns, of which the first V are of the vocabulary; with a cap above 0 (40 at
- * most: exponentials are taken against the cap itself) they count as cap * tanh(logit / cap). The gradient of the columns beyond V is 0. best[n]: the first of the largest. */
+ * most: exponentials are taken against the cap itself) they count as cap * tanh(logit / cap). The
+ * gradient of the columns beyond V is 0. best[n]: the first of the largest. */
 typedef struct CrossEntropyShape {
     int64_t N, V, stride;
     float scale, cap;

@@ -88,15 +88,16 @@ static inline bool role_is_matrix(WeightRole role) {
     return role != WEIGHT_VECTOR && !role_is_precise(role);
 }
 
-/* A matrix or vector as stored: the unit of the optimizer. Several parameters may be stacked in it (q, k
- * and v), so that one matmul computes them all. */
+/* A matrix or vector as stored: AdamW's unit. Several parameters (q, k and v), which are Muon's, may be
+ * stacked in it, so that one matmul computes them all. */
 typedef struct Weight {
     char name[32]; /* "layers.3.qkv" */
     int layer;
     int64_t rows, columns; /* a vector has rows = 1 */
     int64_t offset;        /* elements from the start of the master, working and gradient buffers */
     WeightRole role;
-    int64_t state_offset; /* elements from the start of AdamW's state buffers; -1: Muon updates it */
+    int64_t
+        state_offset; /* elements from the start of AdamW's state buffers; -1: Muon updates it */
 } Weight;
 
 /* A parameter by its Hugging Face name: rows of a weight. */
@@ -135,7 +136,7 @@ typedef struct Program {
     int momentum, variance;                 /* of Muon's */
     int tokens, targets, document_start, losses, loss_sum, gradient_norm, cos_sin;
     int new_tokens, logits; /* generation: [prefill_tokens] in, [V] fp32 out */
-    int previous_tokens;    /* generation and score: the token before each, or -1; where the model has it */
+    int previous_tokens; /* generation and score: the token before each, or -1; where the model has it */
     int score_input, score_start, score_targets, score_losses, score_best; /* [score_tokens] */
 
     /* Set by layout_program(). */

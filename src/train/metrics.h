@@ -1,11 +1,11 @@
 /* log.jsonl: one JSON object a line, for `hearth compare`, plots and people.
  *
  * Four kinds of line: a step (keys as in StepMetrics), an evaluation (step, val_loss, val_bpb), the CORE
- * metric (step, core, core_tasks, core_tasks_of_bundle) and an event (event, step, message). The file is only ever appended to, with one write() a line, so
- * that a kill loses nothing. A resumed run appends to the same file: lines of steps after the
- * checkpoint it resumed from stay, an event line {"event": "resume", "step": N} follows, and then
- * those steps again. A reader takes the last line of a step. Values that are not finite are written
- * as null.
+ * metric (step, core, core_tasks, core_tasks_of_bundle) and an event (event, step, message). The file is
+ * only ever appended to, with one write() a line, so that a kill loses nothing. A resumed run appends to
+ * the same file: lines of steps after the checkpoint it resumed from stay, an event line
+ * {"event": "resume", "step": N} follows, and then those steps again. A reader takes the last line of a
+ * step. Values that are not finite are written as null.
  *
  * Logging never stops training: a write that fails warns once, and later lines are still tried. */
 #ifndef HEARTH_TRAIN_METRICS_H

@@ -1,5 +1,5 @@
-/* The files of a CORE bundle: the first byte says which one it is. What is read keeps its limits, and examples
- * make prompts. */
+/* The files of a CORE bundle: the first byte says which one it is. What is read keeps its limits, and
+ * examples make prompts. */
 #include <stdlib.h>
 #include <string.h>
 

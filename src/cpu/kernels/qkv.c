@@ -1,5 +1,6 @@
 /* From projected heads to what attention takes: query and key heads are turned by RoPE (arXiv 2104.09864),
- * normalised by RMS (QK norm, arXiv 2010.04245) and scaled; to value heads a gated row of a table is added. */
+ * normalised by RMS (QK norm, arXiv 2010.04245) and scaled; to value heads a gated row of a table is
+ * added. */
 #include "cpu/kernels/instance.h"
 #include "cpu/kernels/turn.h"
 

@@ -1,7 +1,7 @@
 /* Attention for generation: a block for each new token and query head, which caches the token's keys and
- * values (of the first branch) and attends to what was cached before. The keys are shared out among groups of lanes, each with
- * a softmax of its own; a lane holds 8 columns. In the end the groups are added up in their order, so the
- * bits are the same every time.
+ * values (of the first branch) and attends to what was cached before. The keys are shared out among groups
+ * of lanes, each with a softmax of its own; a lane holds 8 columns. In the end the groups are added up in
+ * their order, so the bits are the same every time.
  *
  * No block reads what another one writes: the keys of the new tokens come from qkv. */
 #include "cuda/attention_forward.h"

@@ -36,7 +36,8 @@ template <class S> struct BlendGradients {
 };
 
 /* dx = a dout, dy = sign b dout + dy_addend. partials[2,blocks] get the block's parts of sign sum(dout y)
- * and, if there is an `a`, of sum(dout x): the products of 16 bytes are added in fp32, their sums in double. */
+ * and, if there is an `a`, of sum(dout x): the products of 16 bytes are added in fp32, their sums in
+ * double. */
 template <class S>
 DEVICE void blend_backward(const BlendGradients<S> &tensors, double *partials, const float *a,
                            const float *b, BlendShape shape, double (&sums)[WARPS_MOST]) {

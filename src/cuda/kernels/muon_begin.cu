@@ -94,7 +94,8 @@ DEVICE void scale_rows(S *update, float *x, const float *factors, int64_t column
     }
 }
 
-/* As scale_rows(), to update[columns,rows]: by tiles, so that neighbouring lanes read and write neighbours. */
+/* As scale_rows(), to update[columns,rows]: by tiles, so that neighbouring lanes read and write
+ * neighbours. */
 template <class S>
 DEVICE void scale_rows_transposed(S *update, float *x, const float *factors, int64_t rows,
                                   int64_t columns, float (&tile)[MUON_TILE][MUON_TILE + 1]) {

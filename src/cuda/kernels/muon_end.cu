@@ -120,7 +120,8 @@ DEVICE void update_rows(const Weights<S> &weights, const S *update, const float 
     }
 }
 
-/* Weights[n,m], with update[m,n] transposed by tiles, so that neighbouring lanes read and write neighbours. */
+/* Weights[n,m], with update[m,n] transposed by tiles, so that neighbouring lanes read and write
+ * neighbours. */
 template <class S>
 DEVICE void update_transposed(const Weights<S> &weights, const S *update, const float *factors,
                               int64_t m, int64_t n, Step step,

@@ -112,8 +112,8 @@ DEVICE void qkv_forward(S *out, float *rstd, const S *projected, const float *co
     }
 }
 
-/* With y = scale z r, the norm's output: dz = r (scale dy - y mean(dy . y) / scale), which is turned the other
- * way than z was. dprojected may be dqkv. */
+/* With y = scale z r, the norm's output: dz = r (scale dy - y mean(dy . y) / scale), which is turned the
+ * other way than z was. dprojected may be dqkv. */
 template <class S>
 DEVICE void qkv_backward(S *dprojected, S *dvalues, float *dgates, const S *dqkv, const S *qkv,
                          const float *rstd, const float *cos_sin, const int32_t *tokens,

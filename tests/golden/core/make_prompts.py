@@ -1,10 +1,11 @@
 """Writes prompts.json: what nanochat makes of examples, as text.
 
-    python3 make_prompts.py NANOCHAT ../../../../shared/data/core > prompts.json
+    python3 make_prompts.py NANOCHAT DIR > prompts.json
 
-NANOCHAT is a copy of github.com/karpathy/nanochat; it needs torch, jinja2 and PyYAML. `lines` are data files of
-hostile examples, `cases` which of them is asked after which others, `tasks` those of the shared data, of which
-the first EXAMPLES are asked. Prompts are given by their SHA-256.
+NANOCHAT is a copy of github.com/karpathy/nanochat, DIR has files of CORE's bundle and
+dclm_mmlu_and_lowvar.yaml, which lists tasks; it needs torch, jinja2 and PyYAML. `lines` are data files of hostile
+examples, `cases` which of them is asked after which others, `tasks` those of DIR, of which the first EXAMPLES are
+asked. Prompts are given by their SHA-256.
 """
 import hashlib
 import json

@@ -1,6 +1,6 @@
-"""Writes small Parquet files into this folder, and to stdout what pyarrow reads from them and others.
+"""Writes small Parquet files into this folder, and to stdout what pyarrow reads from them and from those in DIR.
 
-Usage: python make_golden.py ../shared/data/parquet >columns.txt    (pyarrow 26)
+Usage: python make_golden.py DIR >columns.txt    (pyarrow 26)
 
 A line of columns.txt: file, column (its path, dots between the names), then one of
     strings N SHA256  N strings that are neither null nor empty; the digest is of each one's size in eight

@@ -1,5 +1,5 @@
-/* CORE on small models, whose prompts are longer than their T: each choice's loss is that of the whole prompt in
- * one evaluation. */
+/* CORE on small models, whose prompts are longer than their T: each choice's loss is that of the whole prompt
+ * in one evaluation. */
 #include "base/log.h"
 #include "cpu/backend.h"
 #include "eval/core.h"

@@ -1,5 +1,5 @@
-/* A bundle in tokens: prompts come out whole, what is scored is where nanochat has it, and what is wrong is said
- * with its place. */
+/* A bundle in tokens: prompts come out whole, what is scored is where nanochat has it, and what is wrong is
+ * said with its place. */
 #include "eval/core.h"
 #include "eval/core_sampling.h"
 #include "make_model.h"

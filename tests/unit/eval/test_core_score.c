@@ -168,7 +168,8 @@ static void branches_see_what_they_should(void **state) {
     core_scorer_free(&scorer);
 }
 
-/* A prefix is computed once, choices go together, and what is left of a prefix goes with them where it fits. */
+/* A prefix is computed once, choices go together, and what is left of a prefix goes with them where it
+ * fits. */
 static void runs_are_few(void **state) {
     (void)state;
     static const struct {

@@ -80,11 +80,13 @@ static void print_difference(const char *what, GoldenDifference found) {
                   found.projection, found.element);
 }
 
-/* The scalars' gradients are sums of what cancels: three times as much is allowed of them. */
+/* The scalars' gradients are sums of what cancels, which nanochat's own bf16 has up to 1.7% from its fp32: in
+ * bf16 three times as much is allowed of them. */
 static void check_gradients(Training *training, const Golden *golden, GoldenDifference allowed) {
     GoldenDifference worst = {0};
     const Program *program = &training->program;
     const json_t *list = json_object_get(golden->json, "gradients");
+    double of_scalars = program->storage == DTYPE_BF16 ? 3 : 1;
     for (size_t k = 0; k < json_array_size(list); k++) {
         const json_t *entry = json_array_get(list, k);
         int index = find(program, golden_text(entry, "name"));
@@ -92,7 +94,7 @@ static void check_gradients(Training *training, const Golden *golden, GoldenDiff
                                                    training_parameter_elements(training, index), 1);
         GoldenDifference here = allowed;
         if (role_is_precise(program->weights[program->parameters[index].weight].role))
-            here.norm *= 3;
+            here.norm *= of_scalars;
         assert_within(golden_text(entry, "name"), found, here);
         worst = golden_worse(worst, found);
     }
@@ -192,9 +194,7 @@ static void test_fp32(void **state) {
     compare("nanochat/fp32_L.json", DTYPE_F32, RECOMPUTE_LAYER, allowed);
 }
 
-/* A projection and single elements keep the noise of bf16, which a norm averages out. nanochat's own bf16 is up
- * to 1.7% from its fp32 in the scalars, whose gradients are sums of what cancels; hearth's is within 1% of that
- * fp32. */
+/* A projection and single elements keep the noise of bf16, which a norm averages out. */
 static void test_bf16(void **state) {
     (void)state;
     const GoldenDifference allowed = {0.01, 0.02, 0.05};

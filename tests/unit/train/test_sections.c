@@ -1,5 +1,5 @@
-/* The sections of one program agree: evaluation with training, generation and scoring with evaluation; for both
- * architectures, and for nanochats so shallow that the middle layer is the last. */
+/* The sections of one program agree: evaluation with training, generation and scoring with evaluation; for
+ * both architectures, and for nanochats so shallow that the middle layer is the last. */
 #include <math.h>
 #include <string.h>
 
@@ -209,8 +209,8 @@ static void check_slope(Training *still, Training *moving, int parameter) {
     test_free(gradient);
 }
 
-/* In shallow models the middle layer is the last, or the first: what its output and x0 get from several places
- * must all be there. */
+/* In shallow models the middle layer is the last, or the first: what its output and x0 get from several
+ * places must all be there. */
 static void test_gradients_of_shallow_models(void **state) {
     (void)state;
     for (int64_t layers = 1; layers <= 4; layers++) {

@@ -1,4 +1,5 @@
-/* Properties of a training step: accumulation, recompute, threads, chunks, optimizer states, bad gradients. */
+/* Properties of a training step: accumulation, recompute, threads, chunks, optimizer states, bad
+ * gradients. */
 #include <math.h>
 #include <omp.h>
 #include <string.h>
