@@ -43,6 +43,8 @@ typedef struct EvalOptions {
 
 /* Options that go with only one kind of evaluation. */
 static bool check_options(const EvalOptions *options, int files, Error *error) {
+    if (strcmp(options->packing, "auto") != 0 && !options->data)
+        return fail(error, "--packing goes with --data: files and CORE have rows of their own");
     if (options->tokens && files)
         return fail(error, "--tokens goes with --data; files are read whole");
     if (options->core.bundle && (options->tokens || options->sequence_length))

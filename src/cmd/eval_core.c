@@ -173,12 +173,12 @@ bool eval_core(const char *directory, const Backend *backend, Dtype storage,
     if (!open_core(&core, directory, options, error)) return false;
     bool done =
         report_missing(&core, options->bundle, error) &&
-        evaluate_checkpoint(&core, directory, backend, storage, options->details, &report, error) &&
-        (!options->csv || write_csv(options->csv, &core, &report, error));
+        evaluate_checkpoint(&core, directory, backend, storage, options->details, &report, error);
     if (done && options_json())
         done = print_json(&core, &report, error);
     else if (done)
         print_table(&core, &report);
+    if (done && options->csv) done = write_csv(options->csv, &core, &report, error);
     core_report_free(&report);
     core_close(&core);
     return done &&

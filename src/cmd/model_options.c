@@ -6,14 +6,19 @@ static void override(int64_t given, int64_t *value) {
     if (given > 0) *value = given;
 }
 
-/* nanochat's width follows from its depth in whole heads, and its heads from its width. */
-static void resolve_nanochat_heads(const TrainOptions *options, ModelConfig *config) {
+/* nanochat's width follows from the depth that the preset names, in whole heads; its heads from its width. */
+static void resolve_nanochat_heads(const TrainOptions *options, int64_t depth,
+                                   ModelConfig *config) {
+    bool sized = options->head_dim > 0, wide = options->dim > 0;
     override(options->head_dim, &config->head_dim);
-    if (options->head_dim > 0 && options->dim <= 0)
-        config->dim = model_nanochat_dim(config->layers, config->head_dim);
-    config->heads = config->kv_heads = config->dim / config->head_dim;
-    override(options->heads, &config->heads);
-    override(options->kv_heads > 0 ? options->kv_heads : options->heads, &config->kv_heads);
+    if (sized && !wide) config->dim = model_nanochat_dim(depth, config->head_dim);
+    if (options->heads > 0) {
+        config->heads = config->kv_heads = options->heads;
+        if (!sized) config->head_dim = config->dim / config->heads;
+    } else if (sized || wide) {
+        config->heads = config->kv_heads = config->dim / config->head_dim;
+    }
+    override(options->kv_heads, &config->kv_heads);
     config->ffn = 4 * config->dim;
 }
 
@@ -56,10 +61,11 @@ static void drop_foreign_ids(ModelConfig *config) {
 bool resolve_model(TrainOptions *options, uint32_t vocab, ModelConfig *config, Error *error) {
     if (!model_config_load(config, options->model, error)) return false;
     bool nanochat = model_is_nanochat(config);
-    if (nanochat) resolve_nanochat_heads(options, config); /* by the depth that the preset names */
+    int64_t depth = config->layers;
     override(options->layers, &config->layers);
     override(options->dim, &config->dim);
     override(options->sequence_length, &config->sequence_length);
+    if (nanochat) resolve_nanochat_heads(options, depth, config);
     if (!nanochat && options->dim > 0 && options->ffn <= 0)
         config->ffn =
             (config->dim * 8 / 3 + 31) / 32 * 32; /* SwiGLU of the same size as a 4x MLP */

@@ -15,16 +15,37 @@ static void unless_chosen(const char **choice, const char *otherwise) {
     if (!strcmp(*choice, "auto")) *choice = otherwise;
 }
 
+/* What would be ignored: better refused. config.yaml records defaults too, so those pass. */
+static bool refuse_ignored(const TrainOptions *options, bool recipe, Error *error) {
+    static const char only_recipe[] = "only with nanochat's recipe (--model d4 ... d34)",
+                      only_muon[] = "only with --optimizer muon";
+    bool muon = !strcmp(options->optimizer, "muon");
+    const struct {
+        const char *name, *when;
+        bool ignored;
+        double value, otherwise;
+    } rows[] = {
+        {"matrix-lr", only_muon, !muon, options->matrix_lr, DEFAULT_MATRIX_LR},
+        {"embedding-lr", only_recipe, !recipe, options->embedding_lr, DEFAULT_EMBEDDING_LR},
+        {"unembedding-lr", only_recipe, !recipe, options->unembedding_lr, DEFAULT_UNEMBEDDING_LR},
+        {"scalar-lr", only_recipe, !recipe, options->scalar_lr, DEFAULT_SCALAR_LR},
+        {"recipe-ratio", only_recipe, !recipe, options->recipe_ratio, 0}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].ignored && rows[i].value != rows[i].otherwise)
+            return fail(error, "--%s %g has a meaning %s", rows[i].name, rows[i].value,
+                        rows[i].when);
+    return !recipe || options->lr < 0 ||
+           fail(error,
+                "--lr %g has no meaning in nanochat's recipe: give --matrix-lr, --embedding-lr, "
+                "--unembedding-lr or --scalar-lr, or take --optimizer adamw",
+                options->lr);
+}
+
 bool resolve_defaults(TrainOptions *options, const ModelConfig *config, Error *error) {
     bool nanochat = model_is_nanochat(config);
     unless_chosen(&options->optimizer, nanochat ? "muon" : "adamw");
     bool recipe = has_recipe(options, config);
-    if (recipe && options->lr >= 0)
-        return fail(
-            error,
-            "--lr %g has no meaning in nanochat's recipe: give --matrix-lr, --embedding-lr, "
-            "--unembedding-lr or --scalar-lr, or take --optimizer adamw",
-            options->lr);
+    if (!refuse_ignored(options, recipe, error)) return false;
     if (!recipe) unless_given(&options->lr, 6e-4);
     unless_chosen(&options->packing, nanochat ? "bestfit" : "stream");
     if (!option_given(options->table, "document-mask")) options->document_mask = !nanochat;
@@ -39,15 +60,13 @@ bool resolve_defaults(TrainOptions *options, const ModelConfig *config, Error *e
 
 /* The rates were tuned for d12 with the same heads and vocabulary. */
 static int64_t reference_parameters(const ModelConfig *config) {
-    ModelConfig reference = *config;
-    reference.layers = 12;
-    reference.dim = model_nanochat_dim(reference.layers, config->head_dim);
-    reference.heads = reference.kv_heads = reference.dim / config->head_dim;
-    reference.ffn = 4 * reference.dim;
+    ModelConfig reference = model_config_nanochat(12, config->head_dim);
+    reference.vocab = config->vocab;
     return model_scaling_parameters(&reference);
 }
 
-bool resolve_recipe(const TrainOptions *options, TrainSettings *settings, Error *error) {
+bool resolve_recipe(const TrainOptions *options, int64_t batch_tokens, TrainSettings *settings,
+                    Error *error) {
     const ModelConfig *config = &settings->model;
     settings->has_recipe = has_recipe(options, config);
     if (!settings->has_recipe) return true;
@@ -57,7 +76,7 @@ bool resolve_recipe(const TrainOptions *options, TrainSettings *settings, Error 
                          .reference_parameters = reference_parameters(config),
                          .dim = config->dim,
                          .ratio = ratio,
-                         .batch_tokens = options->batch_tokens,
+                         .batch_tokens = batch_tokens,
                          .matrix_rate = options->matrix_lr,
                          .embedding_rate = options->embedding_lr,
                          .unembedding_rate = options->unembedding_lr,

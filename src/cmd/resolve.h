@@ -10,8 +10,10 @@ bool resolve_model(TrainOptions *options, uint32_t vocab, ModelConfig *config, E
 /* Gives the options that depend on the model their values where they were not given. */
 bool resolve_defaults(TrainOptions *options, const ModelConfig *config, Error *error);
 
-/* nanochat's recipe, when the model and the optimizer are its own: batch, rates and decay. */
-bool resolve_recipe(const TrainOptions *options, TrainSettings *settings, Error *error);
+/* nanochat's recipe, when the model and the optimizer are its own: the batch if batch_tokens is 0, and the
+ * rates and the decay for it. */
+bool resolve_recipe(const TrainOptions *options, int64_t batch_tokens, TrainSettings *settings,
+                    Error *error);
 
 /* The optimizer and the schedule, once batch and horizon are known. */
 void resolve_optimizer(const TrainOptions *options, TrainSettings *settings);

@@ -162,6 +162,8 @@ static bool run(TrainOptions *options, Error *error) {
     Tokenizer *tokenizer = NULL;
     if (options->init_from && !(options->init_from = checkpoint_path(options->init_from, error)))
         return false;
+    if (options->init_from && !option_given(options->table, "model"))
+        options->model = options->init_from;      /* what its weights are of */
     options->data = absolute_path(options->data); /* a run goes on from wherever it is resumed */
     if (options->core) options->core = absolute_path(options->core);
     options->model = absolute_path(options->model);

@@ -19,10 +19,10 @@ void train_options_init(TrainOptions *options) {
                               .seed = 1,
                               .schedule = "auto",
                               .lr = -1,
-                              .matrix_lr = 0.02,
-                              .embedding_lr = 0.3,
-                              .unembedding_lr = 0.008,
-                              .scalar_lr = 0.5,
+                              .matrix_lr = DEFAULT_MATRIX_LR,
+                              .embedding_lr = DEFAULT_EMBEDDING_LR,
+                              .unembedding_lr = DEFAULT_UNEMBEDDING_LR,
+                              .scalar_lr = DEFAULT_SCALAR_LR,
                               .lr_floor = -1,
                               .cooldown = -1,
                               .beta1 = 0.9,
@@ -262,7 +262,10 @@ bool train_options_resolve(TrainOptions *options, uint32_t vocab, TrainSettings 
     };
     if (!resolve_model(options, vocab, &settings->model, error) ||
         !resolve_defaults(options, &settings->model, error) ||
-        !resolve_recipe(options, settings, error) || !resolve_batch(options, settings, error) ||
+        !resolve_recipe(options, options->batch_tokens, settings, error) ||
+        !resolve_batch(options, settings, error) ||
+        /* Again, for the batch in whole rows, which is what a resumed run finds in config.yaml. */
+        !resolve_recipe(options, settings->batch_tokens, settings, error) ||
         !resolve_horizon(options, settings, error))
         return false;
     settings->packing = (Packing)(option_choice(options->table, "packing") - 1);

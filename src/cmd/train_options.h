@@ -7,6 +7,12 @@
 
 enum { TRAIN_OPTIONS_MOST = 80 };
 
+/* Muon's, and those of nanochat's recipe before they are scaled. */
+#define DEFAULT_MATRIX_LR 0.02
+#define DEFAULT_EMBEDDING_LR 0.3
+#define DEFAULT_UNEMBEDDING_LR 0.008
+#define DEFAULT_SCALAR_LR 0.5
+
 /* The values as given: 0, -1 or NULL where they are left to hearth. */
 typedef struct TrainOptions {
     const char *model, *window_pattern;

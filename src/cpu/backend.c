@@ -46,6 +46,7 @@ static int64_t workspace(const Program *program, const Operation *operation, Err
     case OP_MATMUL:
         return matmul_workspace(kernels, program, operation, error);
     case OP_RMSNORM_BACKWARD:
+        if (operation->inputs[4].buffer < 0) return 0; /* no weight, no sums for its gradient */
         return (int64_t)kernels->rmsnorm_workspace(operation->norm.N, operation->norm.C);
     case OP_ATTENTION_FORWARD:
     case OP_ATTENTION_BACKWARD:

@@ -54,8 +54,10 @@ static bool make_block(CoreSet *set, const CoreItems *items, size_t first, size_
 static bool make_examples(Core *core, CoreSet *set, const CoreItems *items,
                           const CoreTokenizing *tokenizing, Error *error) {
     if ((size_t)set->task.shots >= items->count)
-        return fail(error, "%d examples before each question need more than the %zu there are",
-                    set->task.shots, items->count);
+        return fail(error,
+                    "%d examples before each question need more than the %zu there are; a cap on "
+                    "the examples of a task must be above %d",
+                    set->task.shots, items->count, set->task.shots);
     set->examples = allocate(items->count, sizeof *set->examples, error);
     if (!set->examples) return false;
     set->count = items->count;

@@ -51,7 +51,8 @@ static bool require_text(const json_t *json, const char *key, const char *suppor
     const char *text = json_get_string(json, key, error);
     if (!text) return false;
     if (strcmp(text, supported) == 0) return true;
-    return fail(error, "%s \"%.40s\" is not supported; \"%s\" is", key, text, supported);
+    return fail(error, "%s \"%.40s\" is not supported; \"%s\" is%s", key, text, supported,
+                strcmp(key, "model_type") ? "" : ", and so is \"nanochat\"");
 }
 
 static bool refuse_unsupported(const json_t *json, Error *error) {

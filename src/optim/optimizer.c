@@ -20,12 +20,6 @@ OptimizerSettings optimizer_adamw(const AdamwSettings *settings) {
     return all;
 }
 
-bool optimizer_has_muon(const OptimizerSettings *settings) {
-    for (int role = 0; role < WEIGHT_ROLES; role++)
-        if (settings->groups[role].muon) return true;
-    return false;
-}
-
 /* Those of AdamW. */
 static void make_moments(Program *program, const OptimizerSettings *settings) {
     int64_t elements = 0;

@@ -27,9 +27,6 @@ typedef struct AdamwSettings {
 /* AdamW with the same numbers for every weight; its states in fp32 until that is changed. */
 OptimizerSettings optimizer_adamw(const AdamwSettings *settings);
 
-/* Whether any weight of the program is updated by Muon. */
-bool optimizer_has_muon(const OptimizerSettings *settings);
-
 /* The gradient's norm; AdamW with decoupled decay (arXiv 1711.05101), or Muon for each parameter, on every
  * weight; and gradients set back to zero. Adds the state buffers and sets the offsets into them. */
 void optimizer_write_update(Program *program, const OptimizerSettings *settings);

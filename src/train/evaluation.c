@@ -49,6 +49,6 @@ bool evaluate_core(Run *run, TrainResult *result, Error *error) {
     bool done = core_evaluate(run->settings->core, &run->inference, &watcher, &report, error);
     if (done) report_core(run, &report), result->core = report.core;
     core_report_free(&report);
-    if (!done && interrupt_requested()) return result->interrupted = true;
-    return done;
+    result->interrupted = !done && interrupt_requested();
+    return done || result->interrupted;
 }

@@ -136,6 +136,14 @@ static bool due(int64_t step, int64_t every) {
     return every > 0 && step % every == 0;
 }
 
+/* It may take hours, so it does not begin before the step is safe. */
+static bool ask_core(Run *run, bool safe, TrainResult *result, Error *error) {
+    if (safe) return evaluate_core(run, result, error);
+    log_warning("step %lld: CORE is left out, as no checkpoint could be written before it",
+                (long long)run->step);
+    return true;
+}
+
 /* What follows a step: first the checkpoint, so that nothing after it can lose the run. There is none
  * while gradients are not finite: what it would push out may be the last good one. */
 static bool after_step(Run *run, bool last, bool sound, double *saved, TrainResult *result,
@@ -143,10 +151,10 @@ static bool after_step(Run *run, bool last, bool sound, double *saved, TrainResu
     const TrainSettings *settings = run->settings;
     bool timed =
         settings->checkpoint_seconds > 0 && seconds_now() - *saved >= settings->checkpoint_seconds;
-    bool questions = due(run->step, settings->core_every); /* hours, for a large model */
-    if ((due(run->step, settings->checkpoint_every) || timed || questions) && sound && !last) {
+    bool core_due = due(run->step, settings->core_every), safe = last;
+    if ((due(run->step, settings->checkpoint_every) || timed || core_due) && sound && !last) {
         Error failure;
-        save(run, saved, &failure);
+        safe = save(run, saved, &failure);
     }
     if (last && !save(run, saved, error)) return false;
     if (result->interrupted) return true;
@@ -154,7 +162,7 @@ static bool after_step(Run *run, bool last, bool sound, double *saved, TrainResu
     if ((due(run->step, settings->eval_every) || (end && settings->eval_every)) &&
         !evaluate_validation(run, result, error))
         return false;
-    if ((questions || (end && settings->core)) && !evaluate_core(run, result, error)) return false;
+    if ((core_due || (end && settings->core)) && !ask_core(run, safe, result, error)) return false;
     if (due(run->step, settings->sample_every) || (end && settings->sample_every))
         return print_sample(&run->inference, settings, run->step, error);
     return true;

@@ -6,7 +6,11 @@
 #include "base/log.h"
 #include "train/run.h"
 
-enum { STATE_VERSION = 1 };
+enum { STATE_VERSION = 2 };
+
+static const char *attention_name(const TrainSettings *settings) {
+    return settings->document_mask ? "inside documents" : "across documents";
+}
 
 json_t *state_to_json(const Run *run, Error *error) {
     const TrainSettings *settings = run->settings;
@@ -26,6 +30,7 @@ json_t *state_to_json(const Run *run, Error *error) {
     const struct {
         const char *key, *value;
     } texts[] = {{"packing", packing_name(settings->packing)},
+                 {"attention", attention_name(settings)},
                  {"precision", dtype_name(settings->storage)},
                  {"optimizer_state", state_format_name(choice->state)},
                  {"dataset", dataset_fingerprint(run->dataset)},
@@ -68,10 +73,23 @@ static void warn_of_precision(const json_t *state, Dtype storage) {
         log_warning("the run was trained in %s and goes on in %s", then, dtype_name(storage));
 }
 
+/* Best fit chose other rows before version 2, which also records what attention sees. */
+static bool check_rows(const TrainSettings *settings, const json_t *state, int64_t version,
+                       Error *error) {
+    if (version > 1)
+        return same_text(state, "attention", attention_name(settings),
+                         "resume with the --document-mask that the run began with", error);
+    return settings->packing != PACKING_BESTFIT ||
+           fail(error,
+                "the run was begun by an older hearth, whose best fit packed other rows: begin "
+                "anew with --init-from, in another --run-dir");
+}
+
 static bool check_state(Run *run, const json_t *state, Error *error) {
     const TrainSettings *settings = run->settings;
     int64_t version;
-    return json_get_integer(state, "version", STATE_VERSION, STATE_VERSION, &version, error) &&
+    return json_get_integer(state, "version", 1, STATE_VERSION, &version, error) &&
+           check_rows(settings, state, version, error) &&
            same_text(state, "tokenizer", run->tokenizer_hash,
                      "resume with the dataset that the run began with", error) &&
            same_text(state, "dataset", dataset_fingerprint(run->dataset),
@@ -103,6 +121,7 @@ static bool check_model(const ModelConfig *then, const ModelConfig *now, Error *
         {"tie-embeddings", then->tied, now->tied},
         {"rope-theta", then->rope_theta, now->rope_theta},
         {"model's rms_norm_eps", then->norm_eps, now->norm_eps},
+        {"long window", (double)then->long_window, (double)now->long_window},
         {"window", windowed ? (double)then->window : 0, windowed ? (double)now->window : 0}};
     static const char remedy[] =
         "leave the model's options out to resume with the checkpoint's own";

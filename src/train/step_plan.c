@@ -195,9 +195,9 @@ void step_plan_print(const StepPlan *plan, const TrainSettings *settings, FILE *
             (long long)settings_rows(settings), (long long)config->sequence_length,
             recompute_name(choice->recompute), offload_name(choice->offload),
             (long long)choice->logit_chunk, state_format_name(choice->state));
-    fprintf(file, "horizon: %lld steps of %s tokens = %s tokens, %.1f for each parameter\n",
+    fprintf(file, "horizon: %lld steps of %s tokens = %s tokens, %.1f for each scaling parameter\n",
             (long long)settings->steps, format_count(batch, (double)settings->batch_tokens),
-            format_count(tokens, total), total / (double)model_parameters(config));
+            format_count(tokens, total), total / (double)model_scaling_parameters(config));
     double muon = muon_seconds(&plan->program, &plan->device) / plan->plan.seconds;
     if (muon > 0) fprintf(file, "muon: %.1f%% of a step\n", 100 * muon);
     fprintf(file, "predicted: %s a step, %s tokens/s, %s in all\n",
