@@ -70,8 +70,8 @@ done
 grep -q '^packing: "bestfit"$' "$work/whole/config.yaml" || die "nanochat's rows are not those of best fit"
 
 # The recipe's batch, a power of two, is not whole rows of 24: the rates are those of the batch in whole rows.
-train chosen --steps 2
-train continued --steps 2 --stop-after 1
+train chosen --micro-batch 300 --steps 2
+train continued --micro-batch 300 --steps 2 --stop-after 1
 run 0 train --run-dir "$work/continued" --resume --quiet
 same continued chosen 2
 
