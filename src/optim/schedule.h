@@ -7,7 +7,7 @@
 typedef enum ScheduleShape {
     SCHEDULE_COSINE, /* half a cosine from the peak to the floor */
     SCHEDULE_LINEAR, /* a straight line from the peak to the floor */
-    SCHEDULE_WSD,    /* constant, then a straight line over the last `cooldown` of the steps, which would
+    SCHEDULE_WSD, /* constant, then a straight line over the last `cooldown` of the steps, which would
                         reach the floor one step after the last, as nanochat's does */
 } ScheduleShape;
 

@@ -65,14 +65,14 @@ const char *buffer_kind_name(BufferKind kind) {
 void program_init(Program *program, Dtype storage) {
     *program = (Program){.storage = storage};
     int *const absent[] = {
-        &program->master,       &program->working,         &program->gradient,
-        &program->precise,      &program->moment1,         &program->moment2,
-        &program->absmax1,      &program->absmax2,         &program->momentum,
-        &program->variance,     &program->tokens,          &program->targets,
-        &program->losses,       &program->loss_sum,        &program->document_start,
-        &program->cos_sin,      &program->gradient_norm,   &program->new_tokens,
-        &program->logits,       &program->previous_tokens, &program->score_input,
-        &program->score_start,  &program->score_targets,   &program->score_losses,
+        &program->master,      &program->working,         &program->gradient,
+        &program->precise,     &program->moment1,         &program->moment2,
+        &program->absmax1,     &program->absmax2,         &program->momentum,
+        &program->variance,    &program->tokens,          &program->targets,
+        &program->losses,      &program->loss_sum,        &program->document_start,
+        &program->cos_sin,     &program->gradient_norm,   &program->new_tokens,
+        &program->logits,      &program->previous_tokens, &program->score_input,
+        &program->score_start, &program->score_targets,   &program->score_losses,
         &program->score_best};
     for (size_t i = 0; i < sizeof absent / sizeof *absent; i++) *absent[i] = -1;
 }
@@ -137,8 +137,8 @@ int program_weight(Program *program, int layer, int64_t rows, int64_t columns, W
                            &program->weight_count, sizeof *program->weights);
     if (index < 0) return -1;
     Weight *weight = &program->weights[index];
-    *weight = (Weight){
-        .layer = layer, .rows = rows, .columns = columns, .offset = offset, .role = role};
+    *weight =
+        (Weight){.layer = layer, .rows = rows, .columns = columns, .offset = offset, .role = role};
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(weight->name, sizeof weight->name, format, arguments);
@@ -197,8 +197,8 @@ void program_make_weight_buffers(Program *program, bool training) {
     program->precise = training ? program->master : program->working;
     if (training || !separate || precise == elements) return;
     program->precise_offset = precise;
-    program->precise = program_buffer(program, BUFFER_WORKING, DTYPE_F32, elements - precise,
-                                      "precise weights");
+    program->precise =
+        program_buffer(program, BUFFER_WORKING, DTYPE_F32, elements - precise, "precise weights");
 }
 
 Operand program_working(const Program *program, int weight) {

@@ -64,15 +64,15 @@ static inline void save_weights(const char *directory, const ModelConfig *config
         int64_t count = parameter->rows * weight->columns;
         float *values = malloc((size_t)count * sizeof *values);
         for (int64_t j = 0; j < count; j++)
-            values[j] =
-                random_uniform(7, (uint64_t)i, (uint64_t)j) - (role_is_matrix(weight->role) ? 0.5f : -0.5f);
-        tensors[i] =
-            (Tensor){.name = program.parameters[i].name,
-                     .type = TENSOR_F32,
-                     .rank = role_is_matrix(weight->role) ? 2 : 1,
-                     .shape = {role_is_matrix(weight->role) ? parameter->rows : count, weight->columns},
-                     .data = values,
-                     .bytes = (size_t)count * sizeof *values};
+            values[j] = random_uniform(7, (uint64_t)i, (uint64_t)j) -
+                        (role_is_matrix(weight->role) ? 0.5f : -0.5f);
+        tensors[i] = (Tensor){
+            .name = program.parameters[i].name,
+            .type = TENSOR_F32,
+            .rank = role_is_matrix(weight->role) ? 2 : 1,
+            .shape = {role_is_matrix(weight->role) ? parameter->rows : count, weight->columns},
+            .data = values,
+            .bytes = (size_t)count * sizeof *values};
     }
     char *path = path_join(directory, "model.safetensors", &error);
     assert_done(safetensors_write(path, tensors, program.parameter_count,
