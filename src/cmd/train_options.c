@@ -108,7 +108,7 @@ void train_options_init(TrainOptions *options) {
          "muon: for the matrices of layers, beside AdamW for the rest; nanochat's recipe with its "
          "models",
          0, 0, "auto|adamw|muon"},
-        {"lr", OPTION_NUMBER, &o->lr, "X", "AdamW's peak learning rate (6e-4)", 1e-30, 1e6},
+        {"lr", OPTION_NUMBER, &o->lr, "X", "AdamW's peak learning rate (6e-4)", 1e-30, 1e38},
         {"matrix-lr", OPTION_NUMBER, &o->matrix_lr, "X", "Muon's peak learning rate", 1e-12, 1e6},
         {"embedding-lr", OPTION_NUMBER, &o->embedding_lr, "X",
          "nanochat's recipe, before it is scaled: embeddings", 0, 1e6},
