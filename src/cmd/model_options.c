@@ -11,7 +11,7 @@ static void resolve_nanochat_heads(const TrainOptions *options, int64_t depth,
                                    ModelConfig *config) {
     bool sized = options->head_dim > 0, wide = options->dim > 0;
     override(options->head_dim, &config->head_dim);
-    if (sized && !wide) config->dim = model_nanochat_dim(depth, config->head_dim);
+    if (sized && !wide) config->dim = model_config_nanochat(depth, config->head_dim).dim;
     if (options->heads > 0) {
         config->heads = config->kv_heads = options->heads;
         if (!sized) config->head_dim = config->dim / config->heads;

@@ -68,8 +68,7 @@ static int64_t reference_parameters(const ModelConfig *config) {
 bool resolve_recipe(const TrainOptions *options, int64_t batch_tokens, TrainSettings *settings,
                     Error *error) {
     const ModelConfig *config = &settings->model;
-    settings->has_recipe = has_recipe(options, config);
-    if (!settings->has_recipe) return true;
+    if (!has_recipe(options, config)) return true;
     double ratio = options->tokens_per_param > 0 ? options->tokens_per_param : 12;
     if (options->recipe_ratio > 0) ratio = options->recipe_ratio;
     RecipeInput input = {.parameters = model_scaling_parameters(config),
@@ -100,7 +99,7 @@ static AdamwSettings adamw_settings(const TrainOptions *options) {
 void resolve_optimizer(const TrainOptions *options, TrainSettings *settings) {
     const AdamwSettings adamw = adamw_settings(options);
     double peak = options->lr;
-    if (settings->has_recipe) {
+    if (settings_have_recipe(settings)) {
         settings->optimizer = recipe_optimizer(&settings->recipe);
         settings->optimizer.clip_norm = adamw.clip_norm;
         peak = settings->recipe.matrix_rate;

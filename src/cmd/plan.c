@@ -40,7 +40,7 @@ static json_t *settings_json(const TrainSettings *settings) {
     json_object_set_new(json, "batch_tokens", json_integer(settings->batch_tokens));
     json_object_set_new(json, "steps", json_integer(settings->steps));
     json_object_set_new(json, "tokens", json_integer(settings->steps * settings->batch_tokens));
-    if (settings->has_recipe) recipe_add_json(settings, json);
+    if (settings_have_recipe(settings)) recipe_add_json(settings, json);
     return json;
 }
 
@@ -126,7 +126,7 @@ static bool show(const TrainOptions *options, const TrainSettings *settings, Err
     if (!here && !device_find(&device, options->device, settings->storage, error)) return false;
     const Backend *backend = here ? backend_find(options->device, error) : &backend_cuda;
     if (!backend) return false;
-    if (settings->has_recipe && !options_json()) recipe_print(settings);
+    if (settings_have_recipe(settings) && !options_json()) recipe_print(settings);
     bool fits = step_plan_make(&plan, settings, backend, here ? NULL : &device, error);
     json_t *json = options_json() ? settings_json(settings) : NULL;
     if (json) {

@@ -5,7 +5,7 @@
 #include "base/json.h"
 #include "train/settings.h"
 
-/* Both only for settings->has_recipe. */
+/* Both only where settings_have_recipe(). */
 void recipe_print(const TrainSettings *settings);
 void recipe_add_json(const TrainSettings *settings, json_t *json);
 

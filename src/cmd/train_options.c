@@ -164,7 +164,7 @@ enum { BATCH_TOKENS = 32768 };
 static bool resolve_batch(TrainOptions *options, TrainSettings *settings, Error *error) {
     int64_t T = settings->model.sequence_length, batch = options->batch_tokens;
     if (!batch) {
-        int64_t aim = settings->has_recipe ? settings->recipe.batch_tokens : BATCH_TOKENS;
+        int64_t aim = settings_have_recipe(settings) ? settings->recipe.batch_tokens : BATCH_TOKENS;
         int64_t rows = aim / T > 0 ? aim / T : 1;
         if (options->micro_batch > 0) /* whole micro-batches, at least one */
             rows = (rows < options->micro_batch ? 1 : rows / options->micro_batch) *
@@ -198,13 +198,14 @@ static bool resolve_horizon(TrainOptions *options, TrainSettings *settings, Erro
     if (given > 1)
         return fail(error, "give one horizon: --steps, --tokens, --tokens-per-param or --flops");
     double parameters = (double)model_scaling_parameters(&settings->model);
-    double tokens = settings->has_recipe ? (double)settings->recipe.target_tokens : 20 * parameters;
+    double tokens =
+        settings_have_recipe(settings) ? (double)settings->recipe.target_tokens : 20 * parameters;
     if (options->tokens > 0) tokens = (double)options->tokens;
     if (options->tokens_per_param > 0) tokens = floor(options->tokens_per_param * parameters);
     if (options->flops > 0) tokens = options->flops / model_flops_per_token(&settings->model);
     double steps = (double)options->steps;
     double whole = tokens / (double)settings->batch_tokens;
-    bool nearest = settings->has_recipe && options->flops > 0; /* as nanochat does */
+    bool nearest = settings_have_recipe(settings) && options->flops > 0; /* as nanochat does */
     if (!options->steps) steps = fmax(1, nearest ? rint(whole) : floor(whole));
     if (steps > CHECKPOINT_STEP_MAX)
         return fail(error,

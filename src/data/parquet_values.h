@@ -23,7 +23,6 @@ typedef struct ParquetValues {
     const ParquetDictionary *dictionary;
     int encoding;
     int32_t left; /* values to come, nulls included */
-    unsigned levels;
     HybridReader level, index;
     DeltaReader prefix, length;
     const uint8_t *at, *end; /* of the bytes of strings */

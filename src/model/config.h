@@ -34,9 +34,6 @@ typedef struct ModelConfig {
 
 bool model_is_nanochat(const ModelConfig *config);
 
-/* Width of a nanochat model of that depth: 64 for each layer, rounded up to whole heads. */
-int64_t model_nanochat_dim(int64_t depth, int64_t head_dim);
-
 /* The preset of that name, or a config.json (or a directory that holds one) of a llama or of a
  * nanochat. A preset leaves vocab 0, for the tokenizer to decide. An unknown name gets the list of
  * presets. */

@@ -77,12 +77,8 @@ static ModelConfig llama_config(const LlamaPreset *preset) {
     };
 }
 
-int64_t model_nanochat_dim(int64_t depth, int64_t head_dim) {
-    return divide_up(64 * depth, head_dim) * head_dim;
-}
-
 ModelConfig model_config_nanochat(int64_t depth, int64_t head_dim) {
-    int64_t dim = model_nanochat_dim(depth, head_dim), heads = dim / head_dim;
+    int64_t heads = divide_up(64 * depth, head_dim), dim = heads * head_dim;
     return (ModelConfig){
         .architecture = "nanochat",
         .layers = depth,

@@ -29,8 +29,7 @@ typedef struct TrainSettings {
 
     OptimizerSettings optimizer; /* its state format is the planner's choice */
     Schedule schedule;
-    bool has_recipe; /* nanochat's, which batch, rates and decay come from */
-    Recipe recipe;
+    Recipe recipe;       /* nanochat's, which batch, rates and decay come from */
     double recipe_ratio; /* tokens for each parameter that it is made for; 0 = no recipe */
 
     const char *data; /* the dataset's directory */
@@ -50,6 +49,10 @@ typedef struct TrainSettings {
     int64_t sample_every, sample_tokens;
     const char *sample_prompt;
 } TrainSettings;
+
+static inline bool settings_have_recipe(const TrainSettings *settings) {
+    return settings->recipe_ratio > 0;
+}
 
 /* Sequences of an optimizer step. */
 static inline int64_t settings_rows(const TrainSettings *settings) {

@@ -81,6 +81,15 @@ static inline size_t array_bytes(const Array *array) {
     return (size_t)(array->count * dtype_size(array->dtype));
 }
 
+/* The working weights are the masters, rounded where they are bf16. */
+static inline void array_check_working(const Array *working, const Array *master) {
+    for (int64_t i = 0; i < working->count; i++) {
+        float value = ((const float *)master->data)[i];
+        if (working->dtype == DTYPE_BF16) value = bf16_to_float(bf16_from_float(value));
+        assert_true(array_get(working, i) == (double)value);
+    }
+}
+
 /* |data - exact| <= relative * |exact| + absolute; bf16's own rounding (2^-8) comes on top. */
 static inline void array_check(const char *name, const Array *array, double relative,
                                double absolute) {

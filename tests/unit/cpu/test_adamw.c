@@ -115,13 +115,7 @@ static void check_reference(const CpuKernels *kernels) {
         same_for_all_threads(run, &c);
         reference(&c);
         array_check("master", &c.master, 1e-6, 1e-6);
-        for (int64_t i = 0; i < c.n; i++) {
-            float master = ((const float *)c.master.data)[i];
-            bf16 rounded = bf16_from_float(master);
-            double want =
-                kernels->storage == DTYPE_BF16 ? (double)bf16_to_float(rounded) : (double)master;
-            assert_true(array_get(&c.working, i) == want);
-        }
+        array_check_working(&c.working, &c.master);
         release_arrays();
     }
 }
