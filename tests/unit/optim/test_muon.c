@@ -71,7 +71,7 @@ static void close_run(Run *run) {
 }
 
 static const Parameter *parameter_of(const Run *run, int k) {
-    char name[16];
+    char name[32];
     snprintf(name, sizeof name, "matrix.%d", k);
     for (int i = 0; i < run->program.parameter_count; i++)
         if (!strcmp(run->program.parameters[i].name, name)) return &run->program.parameters[i];
