@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <yaml.h>
 
 #include "base/log.h"
 #include "base/memory.h"
@@ -64,10 +63,10 @@ const char *nearest_word(const char *word, const char *const *candidates) {
     return best;
 }
 
-static Option *find_option(Option *options, const char *name, size_t length) {
+Option *option_find(Option *options, const char *name, size_t length) {
     for (Option *option = options; option->name; option++)
         if (strlen(option->name) == length && !memcmp(option->name, name, length)) return option;
-    return options == common ? NULL : find_option(common, name, length);
+    return options == common ? NULL : option_find(common, name, length);
 }
 
 bool option_given(const Option *options, const char *name) {
@@ -165,7 +164,7 @@ bool option_set(Option *option, const char *text, Error *error) {
     return set_number(option, text, error);
 }
 
-static bool unknown_option(Option *options, const char *prefix, const char *name, Error *error) {
+bool option_unknown(Option *options, const char *prefix, const char *name, Error *error) {
     enum { MOST = 128 };
     const char *names[MOST + 5];
     int count = 0;
@@ -178,133 +177,6 @@ static bool unknown_option(Option *options, const char *prefix, const char *name
         return fail(error, "unknown option %s%s; did you mean %s%s?", prefix, name, prefix,
                     nearest);
     return fail(error, "unknown option %s%s", prefix, name);
-}
-
-/* One scalar event of a flat mapping: a key, or the value of the key before it. */
-static bool yaml_scalar(Option *options, const char *path, const yaml_event_t *event, Option **key,
-                        Error *error) {
-    const char *text = (const char *)event->data.scalar.value;
-    unsigned long line = (unsigned long)event->start_mark.line + 1;
-    if (strlen(text) != event->data.scalar.length)
-        return fail(error, "%s:%lu holds a NUL byte", path, line);
-    Error inner;
-    if (!*key) {
-        char name[64] = "";
-        for (size_t i = 0; text[i] && i < 63; i++) name[i] = text[i] == '_' ? '-' : text[i];
-        *key = find_option(options, name, strlen(name));
-        if (*key) return true;
-        unknown_option(options, "", name, &inner);
-        return fail(error, "%s:%lu: %s", path, line, inner.message);
-    }
-    Option *option = *key;
-    *key = NULL;
-    bool empty = event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE &&
-                 (!*text || !strcmp(text, "null") || !strcmp(text, "~"));
-    if (empty || option->given) return true; /* the command line wins */
-    if (!option_set(option, text, &inner))
-        return fail(error, "%s:%lu: %s", path, line, inner.message);
-    return true;
-}
-
-bool options_read_yaml(Option *options, const char *path, Error *error) {
-    FILE *file = fopen(path, "rb");
-    if (!file) return fail_errno(error, "cannot open %s", path);
-    yaml_parser_t parser;
-    if (!yaml_parser_initialize(&parser)) {
-        fclose(file);
-        return fail(error, "out of memory reading %s", path);
-    }
-    yaml_parser_set_input_file(&parser, file);
-    bool done = false, going = true;
-    int depth = 0;
-    Option *key = NULL;
-    while (going) {
-        yaml_event_t event;
-        if (!yaml_parser_parse(&parser, &event)) {
-            fail(error, "%s:%zu: %s", path, parser.problem_mark.line + 1,
-                 parser.problem ? parser.problem : "not valid YAML");
-            break;
-        }
-        if (event.type == YAML_MAPPING_START_EVENT && depth == 0) {
-            depth = 1;
-        } else if (event.type == YAML_SCALAR_EVENT && depth == 1) {
-            going = yaml_scalar(options, path, &event, &key, error);
-        } else if (event.type == YAML_SEQUENCE_START_EVENT || event.type == YAML_ALIAS_EVENT ||
-                   event.type == YAML_MAPPING_START_EVENT || event.type == YAML_SCALAR_EVENT) {
-            if (event.type != YAML_SCALAR_EVENT || event.data.scalar.length)
-                going = fail(error, "%s:%zu: expected lines of 'option: value'", path,
-                             event.start_mark.line + 1);
-        } else if (event.type == YAML_STREAM_END_EVENT) {
-            done = true, going = false;
-        }
-        yaml_event_delete(&event);
-    }
-    yaml_parser_delete(&parser);
-    fclose(file);
-    return done;
-}
-
-/* The length and code of a character above ASCII that YAML does not take as it is (controls, line breaks,
- * marks); 0 when this is none. */
-static size_t special_character(const unsigned char *text, unsigned *code) {
-    if (text[0] == 0xc2 && text[1] < 0xa0) {
-        *code = text[1];
-        return 2;
-    }
-    if (text[0] != 0xe2 && text[0] != 0xef) return 0;
-    if (!text[1] || !text[2]) return 0;
-    *code = (text[0] & 15u) << 12 | (text[1] & 63u) << 6 | (text[2] & 63u);
-    bool listed = *code == 0x2028 || *code == 0x2029 || *code == 0xfeff || *code >= 0xfffe;
-    return listed ? 3 : 0;
-}
-
-static void write_quoted(FILE *file, const char *text) {
-    fputc('"', file);
-    for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
-        unsigned code;
-        size_t length = special_character(c, &code);
-        if (length) {
-            fprintf(file, "\\u%04x", code);
-            c += length - 1;
-        } else if (*c == '"' || *c == '\\') {
-            fprintf(file, "\\%c", *c);
-        } else if (*c < 32 || *c == 127) {
-            fprintf(file, "\\x%02x", *c);
-        } else {
-            fputc(*c, file);
-        }
-    }
-    fputc('"', file);
-}
-
-/* A number below its own least value stands for "not given". */
-static bool is_unset(const Option *option) {
-    if (option->minimum <= 0) return false;
-    if (option->kind == OPTION_NUMBER || option->kind == OPTION_DURATION)
-        return *(const double *)option->value < option->minimum;
-    bool whole = option->kind == OPTION_INTEGER || option->kind == OPTION_COUNT ||
-                 option->kind == OPTION_BYTES;
-    return whole && (double)*(const int64_t *)option->value < option->minimum;
-}
-
-void options_write_yaml(const Option *options, FILE *file) {
-    for (const Option *option = options; option->name; option++) {
-        const void *value = option->value;
-        fprintf(file, "%s: ", option->name);
-        if (is_unset(option)) {
-            /* an empty value leaves the default */
-        } else if (option->kind == OPTION_FLAG) {
-            fputs(*(const bool *)value ? "true" : "false", file);
-        } else if (option->kind == OPTION_TEXT || option->kind == OPTION_CHOICE) {
-            const char *text = *(const char *const *)value;
-            if (text) write_quoted(file, text);
-        } else if (option->kind == OPTION_NUMBER || option->kind == OPTION_DURATION) {
-            fprintf(file, "%.17g", *(const double *)value);
-        } else {
-            fprintf(file, "%lld", (long long)*(const int64_t *)value);
-        }
-        fputc('\n', file);
-    }
 }
 
 static void print_default(const Option *option) {
@@ -358,16 +230,16 @@ static void print_help(const Command *command, const Option *options) {
 static bool parse_word(Option *options, int argc, char **argv, int *index, Error *error) {
     const char *word = argv[*index] + 2, *equals = strchr(word, '=');
     size_t length = equals ? (size_t)(equals - word) : strlen(word);
-    Option *option = find_option(options, word, length);
+    Option *option = option_find(options, word, length);
     if (!option && !strncmp(word, "no-", 3) && !equals) {
-        option = find_option(options, word + 3, length - 3);
+        option = option_find(options, word + 3, length - 3);
         if (option && option->kind == OPTION_FLAG) return option_set(option, "false", error);
         option = NULL;
     }
     if (!option) {
         char name[64];
         snprintf(name, sizeof name, "%.*s", (int)(length < 63 ? length : 63), word);
-        return unknown_option(options, "--", name, error);
+        return option_unknown(options, "--", name, error);
     }
     if (equals) return option_set(option, equals + 1, error);
     if (option->kind == OPTION_FLAG) return option_set(option, "true", error);
@@ -395,7 +267,7 @@ ParseResult options_parse(const Command *command, Option *options, int argc, cha
         else if (only_words || argv[i][0] != '-' || !argv[i][1])
             argv[(*positional)++] = argv[i];
         else if (argv[i][1] != '-')
-            good = unknown_option(options, "", argv[i], &error);
+            good = option_unknown(options, "", argv[i], &error);
         else
             good = parse_word(options, argc, argv, &i, &error);
     }

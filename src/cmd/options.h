@@ -55,10 +55,17 @@ bool option_given(const Option *options, const char *name);
 /* Where the value of a choice stands in its list, from 0; `name` must be in the table, of that kind. */
 int option_choice(const Option *options, const char *name);
 
+/* The option whose name is the first `length` bytes, of the table or of those that every command has; or NULL. */
+Option *option_find(Option *options, const char *name, size_t length);
+
+/* Fails with what may have been meant by a name that is none; `prefix` is "--" on the command line. */
+bool option_unknown(Option *options, const char *prefix, const char *name, Error *error);
+
 /* Sets one option from text, as YAML and the command line do. */
 bool option_set(Option *option, const char *text, Error *error);
 
-/* The YAML file itself: one flat mapping of option names to scalars. `source` is for messages. */
+/* The YAML file itself: one flat mapping of option names to scalars, each name once. What was given before
+ * stays. */
 bool options_read_yaml(Option *options, const char *path, Error *error);
 
 /* Writes every option with its value in force, for config.yaml. */

@@ -60,6 +60,13 @@ says err "config.yaml"
 yaml 'precision: fp23\n'
 run 2 train --config "$work/config.yaml"
 says err "choose from"
+for twice in 'steps: 10\nlr: 0.1\nsteps: 20\n' 'steps: 10\n\nsteps:\n' 'batch-tokens: 64\n#\nbatch_tokens: 64\n' \
+    'quiet: true\nlr: 1\nquiet: true\n'; do
+    yaml "$twice"
+    run 2 train --config "$work/config.yaml"
+    says err "config.yaml:3: "
+    says err "was given in line 1 already"
+done
 run 2 train --config "$work/absent.yaml"
 says err "cannot open"
 says err "absent.yaml"
