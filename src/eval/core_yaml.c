@@ -18,18 +18,24 @@ static bool fail_at(const Document *document, const yaml_node_t *node) {
     return fail_within(document->error, "%s:%zu", document->path, node->start_mark.line + 1);
 }
 
-/* The value of a mapping's key, or NULL; of several, the last. */
-static yaml_node_t *member(const Document *document, const yaml_node_t *mapping, const char *key) {
-    yaml_node_t *found = NULL;
-    if (mapping->type != YAML_MAPPING_NODE) return NULL;
+/* Sets *value to that of a mapping's key, or to NULL where there is none. Fails where there are several. */
+static bool find_value(const Document *document, const yaml_node_t *mapping, const char *key,
+                       const yaml_node_t **value) {
+    *value = NULL;
+    if (mapping->type != YAML_MAPPING_NODE) return true;
     for (const yaml_node_pair_t *pair = mapping->data.mapping.pairs.start;
          pair < mapping->data.mapping.pairs.top; pair++) {
         const yaml_node_t *name = yaml_document_get_node(document->yaml, pair->key);
-        if (name->type == YAML_SCALAR_NODE && name->data.scalar.length == strlen(key) &&
-            !memcmp(name->data.scalar.value, key, strlen(key)))
-            found = yaml_document_get_node(document->yaml, pair->value);
+        if (name->type != YAML_SCALAR_NODE || name->data.scalar.length != strlen(key) ||
+            memcmp(name->data.scalar.value, key, strlen(key)) != 0)
+            continue;
+        if (*value) {
+            fail(document->error, "%s is given a second time; keep one of the two", key);
+            return fail_at(document, name);
+        }
+        *value = yaml_document_get_node(document->yaml, pair->value);
     }
-    return found;
+    return true;
 }
 
 /* Copies a scalar of at most size - 1 bytes. */
@@ -51,7 +57,8 @@ static bool copy_scalar(const Document *document, const yaml_node_t *node, const
 
 static bool read_text(const Document *document, const yaml_node_t *task, const char *key, char *out,
                       size_t size) {
-    const yaml_node_t *node = member(document, task, key);
+    const yaml_node_t *node;
+    if (!find_value(document, task, key, &node)) return false;
     if (node) return copy_scalar(document, node, key, out, size);
     fail(document->error, "the task has no %s", key);
     return fail_at(document, task);
@@ -69,7 +76,8 @@ static bool read_type(const Document *document, const yaml_node_t *task, CoreTyp
 
 /* A list, of which the first counts. */
 static bool read_shots(const Document *document, const yaml_node_t *task, int *shots) {
-    const yaml_node_t *list = member(document, task, "num_fewshot");
+    const yaml_node_t *list;
+    if (!find_value(document, task, "num_fewshot", &list)) return false;
     bool given = list && list->type == YAML_SEQUENCE_NODE &&
                  list->data.sequence.items.top > list->data.sequence.items.start;
     char text[16], *end;
@@ -106,10 +114,11 @@ static bool is_known(const CoreTasks *tasks, const char *label) {
 
 static bool read_task(const Document *document, const yaml_node_t *node, CoreTasks *tasks) {
     CoreTask task = {.delimiter = " ", .baseline = NAN};
-    const yaml_node_t *delimiter = member(document, node, "continuation_delimiter");
+    const yaml_node_t *delimiter;
     if (!read_text(document, node, "label", task.label, sizeof task.label) ||
         !read_data(document, node, task.data, sizeof task.data) ||
         !read_type(document, node, &task.type) || !read_shots(document, node, &task.shots) ||
+        !find_value(document, node, "continuation_delimiter", &delimiter) ||
         (delimiter && !copy_scalar(document, delimiter, "continuation_delimiter", task.delimiter,
                                    sizeof task.delimiter)))
         return false;
@@ -125,7 +134,8 @@ static bool read_task(const Document *document, const yaml_node_t *node, CoreTas
 
 static bool read_tasks(const Document *document, CoreTasks *tasks) {
     const yaml_node_t *root = yaml_document_get_root_node(document->yaml);
-    const yaml_node_t *list = root ? member(document, root, "icl_tasks") : NULL;
+    const yaml_node_t *list = NULL;
+    if (root && !find_value(document, root, "icl_tasks", &list)) return false;
     if (!list || list->type != YAML_SEQUENCE_NODE)
         return fail(document->error, "%s has no list icl_tasks", document->path);
     for (const yaml_node_item_t *item = list->data.sequence.items.start;

@@ -88,6 +88,15 @@ static void wrong_yaml_is_refused(void **state) {
         {"{label: x, dataset_uri: a, num_fewshot: [0], icl_task_type: schema}\n"
          "- {label: x, dataset_uri: a, num_fewshot: [0], icl_task_type: schema}",
          "core.yaml:3: task 'x' is listed twice"},
+        {"{label: x, dataset_uri: a, num_fewshot: [0], icl_task_type: schema,\n"
+         "  continuation_delimiter: ' ', 'continuation_delimiter': ''}",
+         "core.yaml:3: continuation_delimiter is given a second time"},
+        {"{label: x, dataset_uri: a, num_fewshot: [0],\n  num_fewshot: [1], icl_task_type: schema}",
+         "core.yaml:3: num_fewshot is given a second time"},
+        {"{label: x, dataset_uri: a, num_fewshot: [0], icl_task_type: schema,\n  label: x}",
+         "core.yaml:3: label is given a second time"},
+        {"{label: x, dataset_uri: a, num_fewshot: [0], icl_task_type: schema}\nicl_tasks: []",
+         "core.yaml:3: icl_tasks is given a second time"},
         {"just text", "core.yaml:2: the task has no label"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
