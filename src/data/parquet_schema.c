@@ -22,6 +22,9 @@ static const struct {
                 {"FLOAT16", 15, -1},  {"VARIANT", 16, -1},  {"GEOMETRY", 17, -1},
                 {"GEOGRAPHY", 18, -1}};
 
+/* The logical type, on any physical one, of a column that was written without a single value. */
+enum { LOGICAL_NULL = 11 };
+
 /* The schema is a tree, written parents first. */
 typedef struct Node {
     ThriftText name;
@@ -32,6 +35,7 @@ typedef struct Node {
     size_t parent;          /* the root's is itself */
     unsigned depth, levels;
     bool repeated; /* it or something above it */
+    bool nulls_only;
 } Node;
 
 typedef struct Schema {
@@ -50,6 +54,7 @@ static void read_logical_type(Thrift *thrift, Node *node) {
     ThriftField field = {0};
     while (thrift_next_field(thrift, &field)) { /* a union: one field, by its number */
         annotate(node, field.id, -1);
+        node->nulls_only |= field.id == LOGICAL_NULL;
         thrift_skip(thrift, &field);
     }
 }
@@ -170,6 +175,9 @@ static bool check_column(const Node *node, const char *name, Error *error) {
         return fail(error,
                     "column \"%s\" is a list or part of one; choose one that has a string a row",
                     name);
+    if (node->nulls_only)
+        return fail(error, "column \"%s\" holds nothing but nulls; choose another with --field",
+                    name);
     if (node->type != BYTE_ARRAY && node->type != FIXED_LEN_BYTE_ARRAY)
         return fail(error, "column \"%s\" holds %s, not strings; choose another with --field", name,
                     types[node->type]);
@@ -187,7 +195,10 @@ static bool find(const Schema *schema, const char *name, ParquetColumn *column, 
     for (size_t i = 1; i < schema->count; i++) {
         const Node *node = &schema->nodes[i];
         if (node->type == GROUP) continue;
-        if (!found && has_path(schema, i, name)) {
+        if (has_path(schema, i, name)) {
+            if (found)
+                return fail(error, "more than one column is called \"%s\"; rename all but one",
+                            name);
             found = node;
             column->index = column->columns;
         }

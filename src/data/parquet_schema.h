@@ -16,8 +16,8 @@ typedef struct ParquetColumn {
     unsigned levels;  /* the definition level of a value; lower ones say null. 0 = no nulls */
 } ParquetColumn;
 
-/* Finds the column of that name in a file's metadata. One that does not exist, does not hold strings or
- * repeats within a row is an error that says so. */
+/* Finds the column of that name in a file's metadata. One that does not exist, is there twice, does not hold
+ * strings or repeats within a row is an error that says so. */
 bool parquet_schema_find(Thrift metadata, const char *name, ParquetColumn *column, Error *error);
 
 #endif

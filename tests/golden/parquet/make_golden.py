@@ -7,6 +7,7 @@ A line of columns.txt: file, column (its path, dots between the names), then one
                       bytes, lowest first, and its bytes, one after the other
     list              the column repeats within a row (of those, a file's first)
     type NAME         it holds no strings (of each type, a file's first)
+    nulls             its type is that of nothing but nulls
     fails             pyarrow cannot read it either
 """
 
@@ -74,6 +75,8 @@ def describe(path, column):
     """The third field of a line."""
     if column.max_repetition_level:
         return "list"
+    if str(column.logical_type) == "Null":
+        return "nulls"
     if not column.physical_type.endswith("BYTE_ARRAY"):
         return f"type {column.physical_type}"
     try:

@@ -252,6 +252,11 @@ static void test_columns_that_hold_no_documents(void **state) {
           "two|one|caf\xC3\xA9|two two|one|one|");
     refuses(write_one((ParquetWriter){.type = 3}, PLAIN), "\"text\" holds INT96");
     refuses(write_one((ParquetWriter){.type = 9}, PLAIN), "schema");
+    refuses(write_one((ParquetWriter){.type = 1, .logical = 11}, PLAIN), /* as pyarrow writes it */
+            "\"text\" holds nothing but nulls");
+    path = write_one((ParquetWriter){.name = "id"}, PLAIN);
+    assert_fails_with(read_all(path, "id", &error), error, "more than one column is called \"id\"");
+    assert_non_null(strstr(error.message, path));
 }
 
 static void test_what_is_not_supported(void **state) {
