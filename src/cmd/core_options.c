@@ -12,7 +12,7 @@ bool core_options_open(const TrainOptions *options, const Tokenizer *tokenizer,
                     "--core needs a dataset with a tokenizer (--data), which turns the questions "
                     "into tokens");
     const CoreSettings limits = {.examples = options->core_max_per_task,
-                                 .longest = CORE_CONTEXTS * settings->model.sequence_length};
+                                 .sequence_length = settings->model.sequence_length};
     if (!core_open(core, options->core, tokenizer, &limits, error)) return false;
     settings->core = core;
     return true;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/log.h"
 #include "base/threads.h"
 #include "cmd/checkpoint_path.h"
 #include "cmd/eval_core.h"
@@ -12,6 +13,7 @@
 #include "cmd/verbs.h"
 #include "eval/evaluate.h"
 #include "train/backends.h"
+#include "train/rows.h"
 
 static const Command command = {
     .name = "eval",
@@ -81,15 +83,21 @@ static bool check_dataset(const LoadedModel *model, const Dataset *dataset, Erro
                 needed, vocab);
 }
 
-/* nanochat's bits per byte are those of its own rows. */
-static Packing packing_of(const EvalOptions *options, const ModelConfig *config) {
-    for (int packing = 0; packing < PACKINGS; packing++)
-        if (!strcmp(options->packing, packing_name((Packing)packing))) return (Packing)packing;
-    return model_is_nanochat(config) ? PACKING_BESTFIT : PACKING_STREAM;
+/* A dataset is evaluated in the rows of training, with another packing if --packing says so. */
+static bool choose_rows(const EvalOptions *options, const char *checkpoint, Rows *rows,
+                        Error *error) {
+    ModelConfig config;
+    if (!model_config_load(&config, checkpoint, error) ||
+        !rows_of_checkpoint(checkpoint, &config, rows, error))
+        return false;
+    packing_find(options->packing, &rows->packing); /* which "auto" leaves as it is */
+    log_line("data: packing %s; attention %s", packing_name(rows->packing),
+             attention_name(rows->document_mask));
+    return true;
 }
 
-static bool evaluate_data(const LoadedModel *model, const EvalOptions *options, Evaluation *result,
-                          Error *error) {
+static bool evaluate_data(const LoadedModel *model, const EvalOptions *options, Packing packing,
+                          Evaluation *result, Error *error) {
     Split split = strcmp(options->split, "train") ? SPLIT_VALIDATION : SPLIT_TRAIN;
     Dataset *dataset = dataset_open(options->data, error);
     bool done = dataset && check_dataset(model, dataset, error);
@@ -97,9 +105,8 @@ static bool evaluate_data(const LoadedModel *model, const EvalOptions *options, 
         done = fail(error, "dataset %s has no %s split; --split chooses the other", options->data,
                     options->split);
     if (done)
-        done =
-            evaluate_dataset(&model->inference, dataset, split, packing_of(options, &model->config),
-                             options->tokens, true, result, error);
+        done = evaluate_dataset(&model->inference, dataset, split, packing, options->tokens, true,
+                                result, error);
     dataset_free(dataset);
     return done;
 }
@@ -116,11 +123,13 @@ static bool evaluate_loss(const EvalOptions *options, const char *directory,
                           InferenceSettings settings, const char *const *files, int count,
                           Evaluation *result, Error *error) {
     LoadedModel model;
+    Rows rows = {.document_mask = true};
+    if (options->data && !choose_rows(options, directory, &rows, error)) return false;
     settings.sequence_length = options->sequence_length;
     settings.micro_batch = -1;
-    settings.as_trained = options->data != NULL;
+    settings.across_documents = !rows.document_mask;
     if (!model_open(&model, directory, &settings, error)) return false;
-    bool done = options->data ? evaluate_data(&model, options, result, error)
+    bool done = options->data ? evaluate_data(&model, options, rows.packing, result, error)
                               : evaluate_files(&model, options, files, count, result, error);
     model_close(&model);
     if (done && !isfinite(result->loss))
@@ -190,8 +199,8 @@ int verb_eval(int argc, char **argv) {
          .kind = OPTION_CHOICE,
          .value = &values.packing,
          .choices = "auto|stream|documents|bestfit",
-         .help =
-             "how the dataset's documents fill rows (bestfit for nanochat's models, else stream)"},
+         .help = "how the dataset's documents fill rows (as in training; where no record of it is: "
+                 "bestfit for nanochat's models, else stream)"},
         {.name = "tokens",
          .kind = OPTION_COUNT,
          .value = &values.tokens,

@@ -144,7 +144,7 @@ static bool open_core(Core *core, const char *directory, const EvalCoreOptions *
     if (!model_config_load(&config, directory, error)) return false;
     Tokenizer *tokenizer = tokenizer_open(directory, error);
     const CoreSettings settings = {.examples = options->max_per_task,
-                                   .longest = CORE_CONTEXTS * config.sequence_length};
+                                   .sequence_length = config.sequence_length};
     bool done = tokenizer && core_open(core, options->bundle, tokenizer, &settings, error);
     tokenizer_free(tokenizer);
     return done;

@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "cmd/resolve.h"
+#include "train/rows.h"
 
 /* nanochat's model, trained by its own optimizer. */
 static bool has_recipe(const TrainOptions *options, const ModelConfig *config) {
@@ -42,13 +43,13 @@ static bool refuse_ignored(const TrainOptions *options, bool recipe, Error *erro
 }
 
 bool resolve_defaults(TrainOptions *options, const ModelConfig *config, Error *error) {
-    bool nanochat = model_is_nanochat(config);
-    unless_chosen(&options->optimizer, nanochat ? "muon" : "adamw");
+    const Rows rows = rows_of_architecture(config);
+    unless_chosen(&options->optimizer, model_is_nanochat(config) ? "muon" : "adamw");
     bool recipe = has_recipe(options, config);
     if (!refuse_ignored(options, recipe, error)) return false;
     if (!recipe) unless_given(&options->lr, 6e-4);
-    unless_chosen(&options->packing, nanochat ? "bestfit" : "stream");
-    if (!option_given(options->table, "document-mask")) options->document_mask = !nanochat;
+    unless_chosen(&options->packing, packing_name(rows.packing));
+    if (!option_given(options->table, "document-mask")) options->document_mask = rows.document_mask;
     unless_chosen(&options->schedule, recipe ? "wsd" : "cosine");
     unless_given(&options->lr_floor, recipe ? 0.05 : 0.1);
     unless_given(&options->cooldown, recipe ? 0.65 : 0.2);

@@ -24,6 +24,8 @@ typedef enum Packing {
 enum { PACKINGS = PACKING_BESTFIT + 1 };
 
 const char *packing_name(Packing packing);
+/* False when no packing has that name. */
+bool packing_find(const char *name, Packing *packing);
 
 typedef struct LoaderSettings {
     Split split;

@@ -15,6 +15,15 @@ const char *packing_name(Packing packing) {
     return names[packing];
 }
 
+bool packing_find(const char *name, Packing *packing) {
+    for (int i = 0; i < PACKINGS; i++)
+        if (!strcmp(name, packing_name((Packing)i))) {
+            *packing = (Packing)i;
+            return true;
+        }
+    return false;
+}
+
 struct Packer {
     Packing packing;
     int64_t T, tokens, documents, rows;

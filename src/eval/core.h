@@ -13,10 +13,13 @@
 
 #include "eval/core_score.h"
 
+/* How far beyond its T a model is asked: to ten times that, nanochat's rotary table. Of a longer prompt the
+ * beginning is left out. */
+enum { CORE_CONTEXTS = 10 };
+
 typedef struct CoreSettings {
-    int64_t examples; /* of each task, the first after shuffling; 0 = all */
-    int64_t
-        longest; /* tokens of a prompt, at least 2; the beginning of those that are longer is left out */
+    int64_t examples;        /* of each task, the first after shuffling; 0 = all */
+    int64_t sequence_length; /* T that the model is trained on */
 } CoreSettings;
 
 typedef struct CoreSet {
@@ -45,9 +48,6 @@ typedef struct CoreSizes {
     int64_t context, prefill, score;
 } CoreSizes;
 CoreSizes core_sizes(const Core *core);
-
-/* How far beyond its T a model is asked: to ten times that, nanochat's rotary table. */
-enum { CORE_CONTEXTS = 10 };
 
 typedef struct CoreResult {
     size_t correct;

@@ -119,7 +119,8 @@ bool core_open(Core *core, const char *directory, const Tokenizer *tokenizer,
     int64_t separator = tokenizer_document_separator(tokenizer);
     const CoreTokenizing tokenizing = {.tokenizer = tokenizer,
                                        .separator = (uint32_t)separator,
-                                       .longest = (size_t)settings->longest};
+                                       .longest =
+                                           (size_t)(CORE_CONTEXTS * settings->sequence_length)};
     *core = (Core){0};
     if (separator < 0)
         return fail(error,

@@ -21,8 +21,7 @@ static bool write_program(LoadedModel *model, InferenceSettings settings, Error 
     ModelSettings sizes = {.micro_batch = settings.micro_batch,
                            .logit_chunk = LOGIT_CHUNK,
                            .context = settings.context,
-                           .document_mask =
-                               !(settings.as_trained && model_is_nanochat(&model->config)),
+                           .document_mask = !settings.across_documents,
                            .prefill = settings.prefill,
                            .score = settings.score};
     program_init(program, settings.storage);

@@ -13,8 +13,8 @@ typedef struct InferenceSettings {
     int64_t context; /* tokens that generation can hold, at most T; 0 = no generation sections */
     int64_t prefill; /* prompt tokens taken at a time; 0 = some, else context is a multiple of it */
     int64_t score;   /* tokens of the score section, with which context may exceed T; 0 = none */
-    bool as_trained; /* evaluation: nanochat's attention crosses documents; else it stays inside */
-    Dtype storage;   /* fp32 or bf16 */
+    bool across_documents; /* evaluation: attention is not kept inside documents */
+    Dtype storage;         /* fp32 or bf16 */
 } InferenceSettings;
 
 /* What evaluation and generation run on. The trainer fills one from its own program. */

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "model/parameters.h"
 #include "train/checkpoint.h"
+#include "train/rows.h"
 #include "train/samples.h"
 
 /* A run without --resume must not mix with an earlier one. */
@@ -138,9 +139,9 @@ static bool open_loader(Run *run, Error *error) {
                              .ranks = 1};
     run->loader = loader_open(run->dataset, &wanted, run->sample, LOADER_RING, error);
     if (run->loader)
-        log_line("data: packing %s, %.1f%% of the tokens cropped; attention %s documents",
+        log_line("data: packing %s, %.1f%% of the tokens cropped; attention %s",
                  packing_name(settings->packing), 100 * loader_cropped_share(run->loader),
-                 settings->document_mask ? "inside" : "across");
+                 attention_name(settings->document_mask));
     return run->loader != NULL;
 }
 

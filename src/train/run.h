@@ -50,4 +50,7 @@ typedef struct Restored {
 bool state_restore(Run *run, Restored *restored, Error *error);
 json_t *state_to_json(const Run *run, Error *error);
 
+/* Of train_state.json. Version 1 did not record what attention sees. */
+enum { STATE_VERSION = 2, STATE_BYTES_MAX = 1 << 20 };
+
 #endif

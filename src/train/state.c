@@ -4,13 +4,8 @@
 
 #include "base/json.h"
 #include "base/log.h"
+#include "train/rows.h"
 #include "train/run.h"
-
-enum { STATE_VERSION = 2 };
-
-static const char *attention_name(const TrainSettings *settings) {
-    return settings->document_mask ? "inside documents" : "across documents";
-}
 
 json_t *state_to_json(const Run *run, Error *error) {
     const TrainSettings *settings = run->settings;
@@ -30,7 +25,7 @@ json_t *state_to_json(const Run *run, Error *error) {
     const struct {
         const char *key, *value;
     } texts[] = {{"packing", packing_name(settings->packing)},
-                 {"attention", attention_name(settings)},
+                 {"attention", attention_name(settings->document_mask)},
                  {"precision", dtype_name(settings->storage)},
                  {"optimizer_state", state_format_name(choice->state)},
                  {"dataset", dataset_fingerprint(run->dataset)},
@@ -77,7 +72,7 @@ static void warn_of_precision(const json_t *state, Dtype storage) {
 static bool check_rows(const TrainSettings *settings, const json_t *state, int64_t version,
                        Error *error) {
     if (version > 1)
-        return same_text(state, "attention", attention_name(settings),
+        return same_text(state, "attention", attention_name(settings->document_mask),
                          "resume with the --document-mask that the run began with", error);
     return settings->packing != PACKING_BESTFIT ||
            fail(error,
@@ -150,7 +145,7 @@ bool state_restore(Run *run, Restored *restored, Error *error) {
     char *path = path_join(restored->path, "train_state.json", error);
     bool done = path && model_config_load(&config, restored->path, error) &&
                 check_model(&config, &run->settings->model, error) &&
-                (restored->state = json_read_file(path, 1 << 20, error)) &&
+                (restored->state = json_read_file(path, STATE_BYTES_MAX, error)) &&
                 check_state(run, restored->state, error);
     if (done) warn_of_precision(restored->state, run->settings->storage);
     if (!done && path) fail_within(error, "cannot resume from %s", restored->path);

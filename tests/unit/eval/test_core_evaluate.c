@@ -146,7 +146,7 @@ static void check_model(const char *name, const ModelConfig *config) {
     LoadedModel model, whole;
     const char *bundle = write_bundle(), *directory = save_model(name, config, true);
     Tokenizer *tokenizer = tokenizer_open(directory, &error);
-    const CoreSettings settings = {.longest = CORE_CONTEXTS * T};
+    const CoreSettings settings = {.sequence_length = T};
     assert_done(tokenizer && core_open(&core, bundle, tokenizer, &settings, &error), error);
     assert_true(core.longest > 2 * T);
     /* Runs so small that prefixes, branches and single choices go in pieces. */

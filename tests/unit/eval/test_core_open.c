@@ -214,8 +214,9 @@ static void bundles_are_opened(void **state) {
     Error error;
     Core core;
     const char *directory = write_bundle("whole", "3");
-    assert_done(core_open(&core, directory, tokenizer, &(CoreSettings){.longest = 1000}, &error),
-                error);
+    assert_done(
+        core_open(&core, directory, tokenizer, &(CoreSettings){.sequence_length = 100}, &error),
+        error);
     assert_int_equal(core.count, 2);
     assert_int_equal(core.present, 1);
     assert_int_equal(core.sets[0].count, 0);
@@ -233,7 +234,7 @@ static void bundles_are_opened(void **state) {
     assert_true(sizes.context >= (int64_t)longest && sizes.context % sizes.prefill == 0);
     core_close(&core);
 
-    const CoreSettings few = {.examples = 4, .longest = 20};
+    const CoreSettings few = {.examples = 4, .sequence_length = 2};
     assert_done(core_open(&core, directory, tokenizer, &few, &error), error);
     assert_int_equal(core.sets[1].count, 4);
     assert_int_equal(core.sets[1].examples[3].line, order[3] + 1);
@@ -245,7 +246,8 @@ static void broken_bundles_are_refused(void **state) {
     (void)state;
     Error error;
     Core core;
-    const CoreSettings all = {.longest = 1000}, three = {.examples = 3, .longest = 1000};
+    const CoreSettings all = {.sequence_length = 100},
+                       three = {.examples = 3, .sequence_length = 100};
     const char *directory = write_bundle("broken", "3");
     assert_fails_with(
         core_open(&core, directory, tokenizer, &three, &error), error,
