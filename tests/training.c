@@ -12,6 +12,26 @@ static const Backend *backend_of_test(void) {
     return device && !strcmp(device, "cuda") ? &backend_cuda : &backend_cpu;
 }
 
+ModelConfig small_llama(int64_t vocab, int64_t sequence_length) {
+    return (ModelConfig){.architecture = "llama",
+                         .layers = 2,
+                         .dim = 48,
+                         .heads = 3,
+                         .kv_heads = 1,
+                         .head_dim = 16,
+                         .ffn = 80,
+                         .vocab = vocab,
+                         .sequence_length = sequence_length,
+                         .tied = true,
+                         .rope_theta = 10000,
+                         .norm_eps = 1e-5,
+                         .init_std = 0.02,
+                         .window_pattern = "SL",
+                         .window = 7,
+                         .bos_id = -1,
+                         .eos_id = -1};
+}
+
 int64_t training_steps(int64_t steps) {
     const char *most = getenv("HEARTH_TEST_STEPS");
     return most && atoll(most) < steps ? atoll(most) : steps;
@@ -93,6 +113,14 @@ const float *training_master(Training *training, int index) {
 void training_set_gradient(Training *training, int index, int64_t element, float value) {
     training->backend->upload(training->executor, training->program.gradient,
                               (offset_of(training, index) + element) * 4, &value, sizeof value);
+}
+
+int training_find(const Training *training, const char *name) {
+    const Program *program = &training->program;
+    for (int i = 0; i < program->parameter_count; i++)
+        if (!strcmp(program->parameters[i].name, name)) return i;
+    fail_msg("the model has no parameter %s", name);
+    return -1;
 }
 
 void training_set(Training *training, int index, const float *values) {

@@ -30,6 +30,9 @@ typedef struct TrainingSettings {
     int64_t context, prefill, score; /* with generation sections, if the context is not 0 */
 } TrainingSettings;
 
+/* A llama of two layers, the first of them windowed, that a test trains in no time. */
+ModelConfig small_llama(int64_t vocab, int64_t sequence_length);
+
 /* How many steps a test that wants `steps` is to make: at most HEARTH_TEST_STEPS, for where a GPU is
  * emulated. */
 int64_t training_steps(int64_t steps);
@@ -37,6 +40,9 @@ int64_t training_steps(int64_t steps);
 /* Each fails the test when it cannot do what it says. */
 void training_open(Training *training, const ModelConfig *config, const TrainingSettings *settings);
 void training_close(Training *training);
+
+/* The index of the parameter of that name. */
+int training_find(const Training *training, const char *name);
 
 /* Sets parameter `index` (masters and working copy) from fp32 values. */
 void training_set(Training *training, int index, const float *values);

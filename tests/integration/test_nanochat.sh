@@ -39,6 +39,33 @@ awk 'BEGIN { srand(5); split("the a one some every no river house tree night old
         for (i = 0; i < n; i++) s = s w[int(rand() * 18) + 1] " ";
         print s "." } }' >"$work/text.txt"
 run 0 tokenizer train --vocab 300 --pattern nanochat --out "$work/tok" "$work/text.txt"
+
+# Documents are cropped to 10,000 characters for its tokenizer, as Python counts them; a text of no documents is not.
+hash_of() { # OPTIONS...
+    run 0 tokenizer train --vocab 300 --json --out "$work/other-tok" "$@"
+    grep -o '"hash": "[^"]*"' "$work/out"
+}
+words=$(head -c 9000 "$work/text.txt" | tr '\n' ' ')
+accents=$(printf '\303\251%.0s' $(seq $((10000 - ${#words}))))
+echo "{\"text\": \"$words$accents$(printf 'zq%.0s' $(seq 9000))\"}" >"$work/long.jsonl"
+echo "{\"text\": \"$words$accents\"}" >"$work/short.jsonl"
+sed 's/^{"text": "//; s/"}$//' "$work/long.jsonl" >"$work/long.txt"
+whole=$(hash_of --pattern nanochat --max-doc-chars 0 "$work/long.jsonl")
+cropped=$(hash_of --pattern nanochat "$work/short.jsonl")
+[[ $whole != "$cropped" ]] || die "the test's documents are too much alike"
+[[ $(hash_of --pattern nanochat "$work/long.jsonl") == "$cropped" ]] || die "a document is not cropped"
+says err "--max-doc-chars"
+echo "{\"text\": \"$(printf 'zq%.0s' $(seq 4000))\"}" >"$work/other.jsonl"
+[[ $(hash_of --pattern nanochat "$work/short.jsonl" "$work/long.jsonl" "$work/other.jsonl" --max-chars 15K) == "$cropped" ]] ||
+    die "--max-chars does not end the text"
+[[ $(hash_of --pattern nanochat "$work/long.txt") == "$whole" ]] || die "a text is cropped"
+[[ $(hash_of --pattern nanochat "$work/long.txt" --max-chars 10K) == "$cropped" ]] ||
+    die "--max-chars does not crop a text"
+pattern="--pattern gpt4 --specials <|bos|>"
+# shellcheck disable=SC2086 # words
+[[ $(hash_of $pattern "$work/long.jsonl") != $(hash_of $pattern "$work/short.jsonl") ]] ||
+    die "documents are cropped with another pattern"
+
 run 0 data build --tokenizer "$work/tok" --out "$work/data" --split-on '\n' "$work/text.txt"
 
 train() { # RUN OPTIONS...: rows of 24 tokens

@@ -260,6 +260,64 @@ static void order_of_texts_does_not_matter(void **state) {
     tokenizer_free(tokenizers[1]);
 }
 
+/* --- limits --- */
+
+enum { TEXTS = 4 };
+
+/* Trains on texts up to a NULL, in chunks of a size, as long as the limits have room for more. */
+static Tokenizer *train_within(TrainerLimits limits, const char *const *texts, size_t chunk) {
+    Error error;
+    Trainer *trainer = trainer_open("gpt4", &error);
+    assert_done(trainer != NULL, error);
+    trainer_limit(trainer, limits);
+    int64_t bytes = 0;
+    for (; *texts && !trainer_is_full(trainer); texts++) {
+        size_t size = strlen(*texts);
+        for (size_t at = 0; at < size; at += chunk)
+            assert_done(
+                trainer_add(trainer, *texts + at, size - at < chunk ? size - at : chunk, &error),
+                error);
+        assert_done(trainer_end_text(trainer, &error), error);
+        assert_true(trainer_bytes(trainer) >= bytes);
+        bytes = trainer_bytes(trainer);
+    }
+    Tokenizer *tokenizer = trainer_finish(trainer, 260, NULL, 0, NULL, NULL, &error);
+    assert_done(tokenizer != NULL, error);
+    trainer_free(trainer);
+    return tokenizer;
+}
+
+static void limits_count_characters(void **state) {
+    (void)state;
+    static const char *const texts[] = {"\xC3\xA9t\xC3\xA9 \xF0\x9F\x94\xA5 long", "two two two",
+                                        "abc", "zzzzzzzz zzzzzzzz", NULL};
+    static const struct {
+        TrainerLimits limits;
+        const char *expected[TEXTS + 1];
+    } cases[] = {
+        {{5, INT64_MAX}, {"\xC3\xA9t\xC3\xA9 \xF0\x9F\x94\xA5", "two t", "abc", "zzzzz"}},
+        {{3, INT64_MAX}, {"\xC3\xA9t\xC3\xA9", "two", "abc", "zzz"}},
+        {{5, 9}, {"\xC3\xA9t\xC3\xA9 \xF0\x9F\x94\xA5", "two t"}},
+        {{5, 10}, {"\xC3\xA9t\xC3\xA9 \xF0\x9F\x94\xA5", "two t", "abc"}}, /* not beyond 10 yet */
+        {{INT64_MAX, 23}, {"\xC3\xA9t\xC3\xA9 \xF0\x9F\x94\xA5 long", "two two two", "abc"}},
+        {{INT64_MAX, 9}, {"\xC3\xA9t\xC3\xA9 \xF0\x9F\x94\xA5 lon"}},
+    };
+    const TrainerLimits none = {INT64_MAX, INT64_MAX};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        Tokenizer *expected = train_within(none, cases[i].expected, SIZE_MAX / 2);
+        for (size_t chunk = 1; chunk < 20; chunk++) {
+            Tokenizer *tokenizer = train_within(cases[i].limits, texts, chunk);
+            assert_same_tokenizer(expected, tokenizer);
+            tokenizer_free(tokenizer);
+        }
+        tokenizer_free(expected);
+    }
+    TrainerLimits usual = trainer_default_limits("nanochat");
+    assert_int_equal(usual.text, 10000);
+    assert_int_equal(usual.total, 2000000000);
+    assert_true(trainer_default_limits("gpt4").text == INT64_MAX);
+}
+
 /* --- bad input --- */
 
 static void too_little_text_says_how_much_is_possible(void **state) {
@@ -289,6 +347,7 @@ int main(void) {
         cmocka_unit_test(the_definition_equals_the_oracle),
         cmocka_unit_test(chunks_and_threads_do_not_matter),
         cmocka_unit_test(order_of_texts_does_not_matter),
+        cmocka_unit_test(limits_count_characters),
         cmocka_unit_test(too_little_text_says_how_much_is_possible),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

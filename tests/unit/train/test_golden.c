@@ -65,12 +65,7 @@ static void set_weights(Training *training, const Golden *golden) {
     const json_t *list = json_object_get(golden->json, "parameters");
     assert_int_equal(json_array_size(list), training->program.parameter_count);
     for (size_t k = 0; k < json_array_size(list); k++) {
-        const char *name = json_string_value(json_object_get(json_array_get(list, k), "name"));
-        int index = 0;
-        while (index < training->program.parameter_count &&
-               strcmp(training->program.parameters[index].name, name))
-            index++;
-        assert_true(index < training->program.parameter_count);
+        int index = training_find(training, golden_text(json_array_get(list, k), "name"));
         assert_int_equal(index, k);
         int64_t count = training_parameter_elements(training, index);
         bool vector = !role_is_matrix(

@@ -38,14 +38,6 @@ static void golden_close(Golden *golden) {
     json_decref(golden->json);
 }
 
-/* The parameter of that name. */
-static int find(const Program *program, const char *name) {
-    for (int i = 0; i < program->parameter_count; i++)
-        if (!strcmp(program->parameters[i].name, name)) return i;
-    fail_msg("hearth's nanochat has no parameter %s", name);
-    return -1;
-}
-
 /* What parameter k starts from; release with test_free(). */
 static float *start_values(const json_t *start, size_t k, int64_t count) {
     float centre = (float)golden_number(start, "centre"),
@@ -61,7 +53,7 @@ static void set_weights(Training *training, const Golden *golden) {
     assert_int_equal(json_array_size(list), training->program.parameter_count);
     for (size_t k = 0; k < json_array_size(list); k++) {
         const json_t *start = json_array_get(list, k);
-        int index = find(&training->program, golden_text(start, "name"));
+        int index = training_find(training, golden_text(start, "name"));
         float *values = start_values(start, k, training_parameter_elements(training, index));
         training_set(training, index, values);
         test_free(values);
@@ -89,7 +81,7 @@ static void check_gradients(Training *training, const Golden *golden, GoldenDiff
     double of_scalars = program->storage == DTYPE_BF16 ? 3 : 1;
     for (size_t k = 0; k < json_array_size(list); k++) {
         const json_t *entry = json_array_get(list, k);
-        int index = find(program, golden_text(entry, "name"));
+        int index = training_find(training, golden_text(entry, "name"));
         GoldenDifference found = golden_difference(entry, k, training_gradient(training, index),
                                                    training_parameter_elements(training, index), 1);
         GoldenDifference here = allowed;
@@ -235,7 +227,7 @@ static void check_trained(Training *training, const Golden *golden, GoldenDiffer
                  *starts = json_object_get(golden->json, "parameters");
     for (size_t k = 0; k < json_array_size(trained); k++) {
         const json_t *entry = json_array_get(trained, k);
-        int index = find(&training->program, golden_text(entry, "name"));
+        int index = training_find(training, golden_text(entry, "name"));
         int64_t count = training_parameter_elements(training, index);
         float *change = start_values(json_array_get(starts, k), k, count);
         const float *value = training_master(training, index);

@@ -9,22 +9,12 @@
 
 enum { ROWS = 4, T = 20, VOCAB = 61, STEPS = 2 };
 
-static const ModelConfig small = {.architecture = "llama",
-                                  .layers = 4,
-                                  .dim = 32,
-                                  .heads = 2,
-                                  .kv_heads = 1,
-                                  .head_dim = 16,
-                                  .ffn = 72,
-                                  .vocab = VOCAB,
-                                  .sequence_length = T,
-                                  .tied = true,
-                                  .rope_theta = 10000,
-                                  .norm_eps = 1e-5,
-                                  .init_std = 0.02,
-                                  .window_pattern = "L",
-                                  .bos_id = -1,
-                                  .eos_id = -1};
+/* Deep enough for copies to overlap. */
+static ModelConfig model(void) {
+    ModelConfig config = small_llama(VOCAB, T);
+    config.layers = 4;
+    return config;
+}
 
 /* When a copy takes place between its start and where it is waited for. */
 typedef enum Timing { AT_START, AT_WAIT, TIMINGS } Timing;
@@ -66,7 +56,8 @@ static void open_choice(Training *training, Choice choice) {
     if (choice.muon)
         settings.optimizer.groups[WEIGHT_MATRIX] =
             (OptimizerGroup){.muon = true, .rate = 1, .beta2 = 0.9f, .weight_decay = 0.1f};
-    training_open(training, &small, &settings);
+    const ModelConfig config = model();
+    training_open(training, &config, &settings);
     if (choice.timing == AT_WAIT) delay_copies(&training->program);
     assert_done(
         parameters_initialise(training->backend, training->executor, &training->program, 5, &error),
@@ -259,7 +250,7 @@ static void test_offload_frees_memory_of_the_device(void **state) {
     assert_true(arena[OFFLOAD_ALL] < arena[OFFLOAD_ACTIVATIONS]);
     int64_t inputs; /* of the layers, all that is kept */
     arena_of(OFFLOAD_ACTIVATIONS, RECOMPUTE_LAYER, &inputs);
-    assert_int_equal(inputs, (small.layers - 1) * 2 * T * small.dim * 2);
+    assert_int_equal(inputs, (model().layers - 1) * 2 * T * model().dim * 2);
 }
 
 int main(void) {

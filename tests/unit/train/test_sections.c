@@ -11,25 +11,6 @@ enum { B = 2, T = 48, VOCAB = 70, PREFILL = 8, SCORE = 24, PREFIX = 16 };
 
 static int32_t tokens[B * T], targets[B * T], document_start[B * T];
 
-static ModelConfig llama(void) {
-    return (ModelConfig){.architecture = "llama",
-                         .layers = 2,
-                         .dim = 48,
-                         .heads = 3,
-                         .kv_heads = 1,
-                         .head_dim = 16,
-                         .ffn = 80,
-                         .vocab = VOCAB,
-                         .sequence_length = T,
-                         .rope_theta = 10000,
-                         .norm_eps = 1e-5,
-                         .init_std = 0.02,
-                         .window_pattern = "SL",
-                         .window = 7,
-                         .bos_id = -1,
-                         .eos_id = -1};
-}
-
 static ModelConfig nanochat(int64_t layers) {
     ModelConfig config = model_config_nanochat(layers, 16);
     config.dim = 64, config.heads = 4, config.kv_heads = 2, config.ffn = 256;
@@ -177,7 +158,7 @@ static void sections_agree(const ModelConfig *config) {
 
 static void test_sections_agree(void **state) {
     (void)state;
-    ModelConfig config = llama();
+    ModelConfig config = small_llama(VOCAB, T);
     sections_agree(&config);
     for (int64_t layers = 1; layers <= 5; layers++) {
         config = nanochat(layers);

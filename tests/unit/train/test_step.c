@@ -10,24 +10,6 @@
 
 enum { ROWS = 32, T = 24, VOCAB = 61 };
 
-static const ModelConfig small = {.architecture = "llama",
-                                  .layers = 2,
-                                  .dim = 48,
-                                  .heads = 3,
-                                  .kv_heads = 1,
-                                  .head_dim = 16,
-                                  .ffn = 80,
-                                  .vocab = VOCAB,
-                                  .sequence_length = T,
-                                  .tied = true,
-                                  .rope_theta = 10000,
-                                  .norm_eps = 1e-5,
-                                  .init_std = 0.02,
-                                  .window_pattern = "SL",
-                                  .window = 7,
-                                  .bos_id = -1,
-                                  .eos_id = -1};
-
 static const AdamwSettings adamw = {
     .beta1 = 0.9f, .beta2 = 0.95f, .epsilon = 1e-8f, .weight_decay = 0.1f, .clip_norm = 1};
 
@@ -68,7 +50,8 @@ static void open_small(Training *training, Dtype storage, int64_t micro_batch, i
                                  .recompute = recompute,
                                  .optimizer = optimizer_adamw(&adamw)};
     settings.optimizer.state = state;
-    training_open(training, &small, &settings);
+    const ModelConfig config = small_llama(VOCAB, T);
+    training_open(training, &config, &settings);
     initialise(training);
 }
 
