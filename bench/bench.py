@@ -24,7 +24,7 @@ EACH = {"steps": lambda n: 110 + 70 * n, "profile": lambda n: 10 + 8 * n, "matmu
 WHOLE = {
     "steps": lambda n: 200 + 220 * n,
     "claims": lambda n: 60 + 100 * n,
-    "recipe": lambda n: 900,
+    "recipe": lambda n: 1800,
 }
 
 PEERS = "pytorch-eager pytorch-compile pytorch-plain llm.c nanochat"
@@ -156,7 +156,7 @@ class Bench:
                 self.report["claims"].append(absent(name, reason))
 
     def recipe(self):
-        self.progress.part("nanochat's recipe: training d6 and a llama", 900)
+        self.progress.part("nanochat's recipe: training d6 and llamas", 1800)
         try:
             self.report["claims"] += recipe.measure(self.place)
         except (Absent, RuntimeError) as reason:
