@@ -22,7 +22,12 @@ static const Command train_command = {
         "for stdin.\n"
         "Plain text files named one by one are one text, as 'cat' would join them. The same\n"
         "text gives the same tokenizer whatever the number of files or threads. DIR gets\n"
-        "tokenizer.json and tokenizer_config.json, which transformers' AutoTokenizer reads too.\n\n"
+        "tokenizer.json and tokenizer_config.json, which transformers' AutoTokenizer reads too.\n"
+        "\n"
+        "With --pattern nanochat, documents are cropped to 10,000 characters, and the one that\n"
+        "goes beyond 2B in all is the last; files that are one text are not cropped.\n"
+        "--max-doc-chars and --max-chars set other limits, or with 0 none.\n"
+        "\n"
         "Example:\n"
         "  hearth tokenizer train --vocab 32768 --pattern gpt4 --out tokenizer corpus.txt\n"
         "  hearth tokenizer eval --tokenizer tokenizer held-out.txt",
@@ -30,6 +35,7 @@ static const Command train_command = {
 
 typedef struct TrainOptions {
     int64_t vocab, threads;
+    int64_t document_characters, characters; /* 0 = no limit, -1 = the pattern's */
     const char *pattern, *out, *specials, *field, *split_on;
 } TrainOptions;
 
@@ -51,19 +57,35 @@ static bool are_plain_files(const TrainOptions *options, char **inputs, int coun
     return true;
 }
 
-static bool read_text(Trainer *trainer, Reader *reader, bool joined, int64_t *bytes, Error *error) {
+/* Files that are one text have no documents to crop. */
+static TrainerLimits limits_of(const TrainOptions *options, bool joined) {
+    TrainerLimits limits = trainer_default_limits(options->pattern);
+    int64_t document = options->document_characters, total = options->characters;
+    if (joined) limits.text = INT64_MAX;
+    if (document >= 0) limits.text = document ? document : INT64_MAX;
+    if (total >= 0) limits.total = total ? total : INT64_MAX;
+    return limits;
+}
+
+static bool read_text(Trainer *trainer, Reader *reader, bool joined, Error *error) {
     Progress progress = progress_start("counting words", reader_total(reader));
     Piece piece;
     ReadResult result;
     bool done = true;
-    while (done && (result = reader_next(reader, &piece, error)) == READ_PIECE) {
+    int64_t bytes = 0;
+    while ((result = reader_next(reader, &piece, error)) == READ_PIECE) {
         if (piece.begins && !joined) done = trainer_end_text(trainer, error);
-        done = done && trainer_add(trainer, piece.text, piece.size, error);
-        *bytes += (int64_t)piece.size;
+        if (!done || trainer_is_full(trainer)) break;
+        if (!(done = trainer_add(trainer, piece.text, piece.size, error))) break;
+        bytes += (int64_t)piece.size;
         progress_update(&progress, reader_consumed(reader));
     }
     progress_end(&progress);
-    return done && result == READ_END;
+    char used[32];
+    if (done && (result == READ_PIECE || trainer_bytes(trainer) < bytes))
+        log_line("%s of the text are used: --max-doc-chars and --max-chars say how much",
+                 format_bytes(used, trainer_bytes(trainer)));
+    return done && result != READ_FAILED;
 }
 
 static void show_merges(void *context, uint32_t done, uint32_t total) {
@@ -101,8 +123,10 @@ static Tokenizer *train(const TrainOptions *options, char **inputs, int count, i
     Reader *reader =
         trainer ? reader_open((const char *const *)inputs, count, &settings, error) : NULL;
     Tokenizer *tokenizer = NULL;
-    if (reader &&
-        read_text(trainer, reader, are_plain_files(options, inputs, count), bytes, error)) {
+    bool joined = are_plain_files(options, inputs, count);
+    if (trainer) trainer_limit(trainer, limits_of(options, joined));
+    if (reader && read_text(trainer, reader, joined, error)) {
+        *bytes = trainer_bytes(trainer);
         Progress progress = progress_start("learning merges", 0);
         tokenizer = trainer_finish(trainer, (uint32_t)options->vocab, list ? specials : defaults,
                                    special_count, show_merges, &progress, error);
@@ -128,7 +152,11 @@ static void report_training(const Tokenizer *tokenizer, const char *out, int64_t
 }
 
 int tokenizer_train(int argc, char **argv) {
-    TrainOptions values = {.vocab = 32768, .threads = thread_count(), .pattern = "gpt4"};
+    TrainOptions values = {.vocab = 32768,
+                           .threads = thread_count(),
+                           .document_characters = -1,
+                           .characters = -1,
+                           .pattern = "gpt4"};
     Option options[] = {
         {.name = "vocab",
          .kind = OPTION_COUNT,
@@ -162,6 +190,16 @@ int tokenizer_train(int argc, char **argv) {
          .value = &values.split_on,
          .argument = "TEXT",
          .help = "what stands between documents"},
+        {.name = "max-doc-chars",
+         .kind = OPTION_COUNT,
+         .value = &values.document_characters,
+         .argument = "N",
+         .help = "crop documents to N characters; default 0, all of them, or nanochat's 10000"},
+        {.name = "max-chars",
+         .kind = OPTION_COUNT,
+         .value = &values.characters,
+         .argument = "N",
+         .help = "stop after N characters in all; default 0, at the end, or nanochat's 2B"},
         {.name = "threads",
          .kind = OPTION_INTEGER,
          .value = &values.threads,

@@ -18,11 +18,31 @@ struct Trainer {
     Bytes pending;
     size_t *ends; /* where texts end in `pending`, ascending */
     size_t end_count, end_capacity;
+    TrainerLimits limits;
+    int64_t characters; /* of the texts that are over */
+    int64_t left;       /* characters that the current text may still have */
+    int64_t bytes;      /* of all text so far */
+    bool full;
 };
+
+void trainer_limit(Trainer *trainer, TrainerLimits limits) {
+    if (limits.text > limits.total) limits.text = limits.total;
+    trainer->limits = limits;
+    trainer->left = limits.text;
+}
+
+bool trainer_is_full(const Trainer *trainer) {
+    return trainer->full;
+}
+
+int64_t trainer_bytes(const Trainer *trainer) {
+    return trainer->bytes;
+}
 
 Trainer *trainer_open(const char *pattern, Error *error) {
     Trainer *trainer = allocate(1, sizeof *trainer, error);
     if (!trainer) return NULL;
+    trainer_limit(trainer, (TrainerLimits){INT64_MAX, INT64_MAX});
     trainer->pattern = pattern_compile(pattern, error);
     if (trainer->pattern) return trainer;
     trainer_free(trainer);
@@ -125,9 +145,24 @@ static bool count_pending(Trainer *trainer, Error *error) {
     return true;
 }
 
+/* How many bytes the current text may have of these. */
+static size_t crop(Trainer *trainer, const uint8_t *bytes, size_t size) {
+    for (size_t i = 0; i < size; i++) {
+        if ((bytes[i] & 0xC0) == 0x80) continue; /* within a character */
+        if (!trainer->left) {
+            trainer->full |= trainer->limits.text == trainer->limits.total;
+            return i;
+        }
+        trainer->left--;
+    }
+    return size;
+}
+
 bool trainer_add(Trainer *trainer, const void *text, size_t size, Error *error) {
     size_t batch = (size_t)thread_count() * BATCH_PER_THREAD;
     const uint8_t *bytes = text;
+    size = crop(trainer, bytes, size);
+    trainer->bytes += (int64_t)size;
     while (size) {
         size_t part = size < batch ? size : batch;
         if (!bytes_append(&trainer->pending, bytes, part, error)) return false;
@@ -143,6 +178,9 @@ bool trainer_end_text(Trainer *trainer, Error *error) {
                  sizeof *trainer->ends, error))
         return false;
     trainer->ends[trainer->end_count++] = trainer->pending.size;
+    trainer->characters += trainer->limits.text - trainer->left;
+    trainer->full |= trainer->characters > trainer->limits.total;
+    trainer->left = trainer->limits.text;
     return true;
 }
 
@@ -207,13 +245,22 @@ Tokenizer *trainer_finish(Trainer *trainer, uint32_t vocab_size, const char *con
     return tokenizer;
 }
 
+static bool is_nanochat(const char *pattern) {
+    return !strcmp(pattern_expression(pattern), pattern_expression("nanochat"));
+}
+
+TrainerLimits trainer_default_limits(const char *pattern) {
+    return is_nanochat(pattern) ? (TrainerLimits){.text = 10000, .total = 2000000000}
+                                : (TrainerLimits){INT64_MAX, INT64_MAX};
+}
+
 size_t trainer_default_specials(const char *pattern, const char *const **specials) {
     static const char *const nanochat[] = {
         "<|bos|>",           "<|user_start|>",   "<|user_end|>",   "<|assistant_start|>",
         "<|assistant_end|>", "<|python_start|>", "<|python_end|>", "<|output_start|>",
         "<|output_end|>"};
     static const char *const others[] = {"<|endoftext|>"};
-    bool is_nanochat = !strcmp(pattern_expression(pattern), pattern_expression("nanochat"));
-    *specials = is_nanochat ? nanochat : others;
-    return is_nanochat ? sizeof nanochat / sizeof *nanochat : 1;
+    bool nine = is_nanochat(pattern);
+    *specials = nine ? nanochat : others;
+    return nine ? sizeof nanochat / sizeof *nanochat : 1;
 }

@@ -18,10 +18,29 @@ typedef struct Trainer Trainer;
 Trainer *trainer_open(const char *pattern, Error *error);
 void trainer_free(Trainer *trainer);
 
-/* Goes on with the current text. */
+/* How much is learned from, in characters (code points), counted by the bytes that begin one; INT64_MAX = all.
+ * With a limit on the total the order of texts matters. */
+typedef struct TrainerLimits {
+    int64_t text;  /* of each text, from its beginning */
+    int64_t total; /* the text that goes beyond it is the last; one alone is cropped to it */
+} TrainerLimits;
+
+/* The usual limits of a pattern: nanochat's, otherwise none. */
+TrainerLimits trainer_default_limits(const char *pattern);
+
+/* Before any text is added; without it there are none. */
+void trainer_limit(Trainer *trainer, TrainerLimits limits);
+
+/* Goes on with the current text; what is beyond a limit is left out. */
 bool trainer_add(Trainer *trainer, const void *text, size_t size, Error *error);
 /* Ends it: the last piece of one text and the first of the next are never joined. */
 bool trainer_end_text(Trainer *trainer, Error *error);
+
+/* Whether nothing more is wanted: texts that are over went beyond the total, or one was cropped to it. */
+bool trainer_is_full(const Trainer *trainer);
+
+/* Bytes of text so far, without what was left out. */
+int64_t trainer_bytes(const Trainer *trainer);
 
 /* Called now and then with the merges found so far. */
 typedef void TrainerProgress(void *context, uint32_t done, uint32_t total);
