@@ -13,15 +13,13 @@ need = @scripts/install-dependencies.sh
 # The GPU's kernels are compiled once, in build/; other builds use what is there.
 images = -DHEARTH_KERNEL_IMAGES=$(CURDIR)/build/cuda
 
-# Tests that run the program itself or measure its memory.
-not_under_qemu = ^integration/|^eval/commands|^train/memory
-
-.PHONY: all help demo test one clang sanitize cross instances debug fuzz bench device-pack format lint docs clean
+.NOTPARALLEL:
+.PHONY: all help demo tests test one thorough clang sanitize kernels cross instances debug fuzz bench device-pack format lint docs clean
 
 all: ## build build/hearth
 	$(need) build
 	@$(configure) -B build >/dev/null
-	@$(ninja) build
+	@$(ninja) build hearth
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile | expand -t 16
@@ -30,36 +28,42 @@ demo: all ## build, then the whole road from text to samples in about two minute
 	$(need) demo
 	@build/hearth demo
 
-test: all ## build and run every test: clang 14 compiles, aarch64 under qemu, older instruction sets, then all of them here
-	$(need) test
-	@$(MAKE) --no-print-directory clang cross instances
-	$(ctest) build
+# Configured when the tests' compilers are there.
+tests:
+	$(need) build test
+	@$(configure) -B build >/dev/null
+	@$(ninja) build
 
-instances: all ## the unit tests on every instruction set of this processor but its best
-	$(need) test
-	@scripts/test-instances.sh build -j $(JOBS) -R '^(cpu|model|optim|step|train|eval)/' -E '^train/memory'
+test: tests ## build and run the tests
+	$(ctest) build -LE thorough
 
-one: all ## run the tests whose name contains TEST: make one TEST=text/
-	$(need) test
+one: tests ## run the tests whose name contains TEST: make one TEST=text/
+	@$(if $(filter %_asan %_msan %_race,$(TEST)),$(ninja) build test_thorough)
 	$(ctest) build --verbose -R '$(TEST)'
 
-clang: all ## compile everything with clang 14
-	$(need) build test
+thorough: clang sanitize kernels cross instances ## what CI runs beside `make test`: the five that follow
+
+clang: tests ## compile everything with clang 14
 	@CC=clang-14 $(configure) -B build-clang -DCMAKE_BUILD_TYPE=Debug $(images) -DHEARTH_CUDA_MODES= >/dev/null
 	@$(ninja) build-clang
 
-sanitize: all ## the unit tests under AddressSanitizer and UndefinedBehaviorSanitizer
-	$(need) build
-	@$(configure) -B build-sanitize -DHEARTH_SANITIZE=address,undefined $(images) -DHEARTH_CUDA_MODES=plain >/dev/null
+sanitize: tests ## the unit tests under AddressSanitizer and UndefinedBehaviorSanitizer
+	@$(configure) -B build-sanitize -DHEARTH_SANITIZE=address,undefined $(images) >/dev/null
 	@$(ninja) build-sanitize
-	ASAN_OPTIONS=allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 $(ctest) build-sanitize -E '^integration/|^train/memory|^cuda/(train|resume|memory|doctor|device_check)$$|^cuda/train_|_(reverse|random_.|sm_.*)$$'
+	ASAN_OPTIONS=allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 $(ctest) build-sanitize -LE 'thorough|program' -E '^cuda/train_'
 
-cross: all ## cross-build for aarch64 and run its unit tests under qemu-user
-	$(need) build test
+kernels: tests ## the GPU's kernels under sanitizers, a race detector, and in other orders of threads
+	@$(ninja) build test_thorough
+	$(ctest) build -L thorough
+
+cross: tests ## cross-build for aarch64 and run its unit tests under qemu-user
 	@scripts/aarch64-sysroot.sh build-aarch64/sysroot
 	@$(configure) -B build-aarch64 --toolchain cmake/aarch64.cmake $(images) >/dev/null
 	@$(ninja) build-aarch64
-	$(ctest) build-aarch64 -E '$(not_under_qemu)'
+	$(ctest) build-aarch64 -LE program
+
+instances: tests ## the unit tests on every instruction set of this processor but its best
+	@scripts/test-instances.sh build -j $(JOBS) -R '^(cpu|model|optim|step|train|eval)/' -LE program
 
 debug: ## build build-debug/hearth without optimisation, for a debugger
 	$(need) build

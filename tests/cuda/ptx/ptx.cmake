@@ -81,6 +81,7 @@ foreach(mode plain asan)
   add_custom_command(OUTPUT ${program}
     COMMAND ${HEARTH_GXX} ${test_gpu_link_${mode}} ${objects} ${parts} -lcmocka -pthread -o ${program}
     DEPENDS ${objects} ${parts} VERBATIM COMMENT "Linking test_ptx (${mode})")
-  add_custom_target(test_ptx_${mode} ALL DEPENDS ${program})
+  add_custom_target(test_ptx_${mode} DEPENDS ${program})
+  test_gpu_built_for(${mode} test_ptx_${mode})
   test_gpu_test(ptx_${mode} ${mode} ${program})
 endforeach()
