@@ -24,6 +24,52 @@ static bool add_workspaces(Program *program, const Backend *backend, Error *erro
     return program_finish(program, error);
 }
 
+typedef struct Placed {
+    int64_t offset, end;
+    int first, last, buffer;
+} Placed;
+
+/* What a layout is worked out in. */
+typedef struct Scratch {
+    int *leader;     /* [buffers] the buffer whose offset each takes */
+    int64_t *change; /* [operations + 1], zeroed: bytes more alive from each on, or fewer */
+    Placed *items;   /* [2 * buffers] */
+} Scratch;
+
+static void scratch_free(Scratch *scratch) {
+    free(scratch->leader);
+    free(scratch->change);
+    free(scratch->items);
+}
+
+static bool scratch_make(Scratch *scratch, const Program *program, Error *error) {
+    size_t buffers = (size_t)program->buffer_count, operations = (size_t)program->operation_count;
+    *scratch = (Scratch){0};
+    scratch->leader = allocate(buffers, sizeof *scratch->leader, error);
+    if (scratch->leader) scratch->change = allocate(operations + 1, sizeof *scratch->change, error);
+    if (scratch->change) scratch->items = allocate(buffers, 2 * sizeof *scratch->items, error);
+    if (scratch->items) return true;
+    scratch_free(scratch);
+    return false;
+}
+
+/* Bytes that are alive from operation `first` to `last`. */
+static void note_life(int64_t *change, int first, int last, int64_t bytes) {
+    change[first] += bytes;
+    change[last + 1] -= bytes;
+}
+
+/* The most that is alive at once, and when first. */
+static int64_t find_peak(const int64_t *change, int operations, int *moment) {
+    int64_t alive = 0, most = 0;
+    *moment = 0;
+    for (int o = 0; o < operations; o++) {
+        alive += change[o];
+        if (alive > most) most = alive, *moment = o;
+    }
+    return most;
+}
+
 static void touch(Program *program, Operand operand, int when) {
     if (operand.buffer < 0) return;
     Buffer *buffer = &program->buffers[operand.buffer];
@@ -88,11 +134,6 @@ static void join_in_place(Program *program, int *leader) {
     }
 }
 
-typedef struct Placed {
-    int64_t offset, end;
-    int first, last, buffer;
-} Placed;
-
 static int by_size(const void *a, const void *b) {
     const Placed *left = a, *right = b;
     int64_t difference = (right->end - right->offset) - (left->end - left->offset);
@@ -129,16 +170,12 @@ static int64_t place_persistent(Program *program, MemorySpace space) {
 }
 
 /* Shares of the kinds at the moment when most is alive; what the layout loses in gaps is workspace. */
-static void share_peak(Program *program, const Placed *placed, int count, int64_t extent) {
-    int64_t most = -1;
-    int moment = 0;
-    for (int o = 0; o < program->operation_count; o++) {
-        int64_t alive = 0;
-        for (int i = 0; i < count; i++)
-            if (placed[i].first <= o && o <= placed[i].last)
-                alive += placed[i].end - placed[i].offset;
-        if (alive > most) most = alive, moment = o;
-    }
+static void share_peak(Program *program, const Placed *placed, int count, int64_t extent,
+                       int64_t *change) {
+    int moment;
+    for (int i = 0; i < count; i++)
+        note_life(change, placed[i].first, placed[i].last, placed[i].end - placed[i].offset);
+    int64_t most = find_peak(change, program->operation_count, &moment);
     for (int i = 0; i < count; i++)
         if (placed[i].first <= moment && moment <= placed[i].last)
             program->kind_bytes[program->buffers[placed[i].buffer].kind] +=
@@ -147,10 +184,11 @@ static void share_peak(Program *program, const Placed *placed, int count, int64_
 }
 
 /* Returns where the space's arena ends. */
-static int64_t place_transient(Program *program, MemorySpace space, const int *leader,
-                               Placed *items, int64_t base) {
+static int64_t place_transient(Program *program, MemorySpace space, const Scratch *scratch,
+                               int64_t base) {
     int count = 0;
-    Placed *placed = items + program->buffer_count;
+    const int *leader = scratch->leader;
+    Placed *items = scratch->items, *placed = items + program->buffer_count;
     for (int b = 0; b < program->buffer_count; b++) {
         const Buffer *buffer = &program->buffers[b];
         if (buffer_is_persistent(buffer) || buffer->space != space) continue;
@@ -169,52 +207,40 @@ static int64_t place_transient(Program *program, MemorySpace space, const int *l
     }
     for (int b = 0; b < program->buffer_count; b++)
         program->buffers[b].offset = program->buffers[leader[b]].offset;
-    if (space == SPACE_DEVICE) share_peak(program, placed, count, extent);
+    if (space == SPACE_DEVICE) share_peak(program, placed, count, extent, scratch->change);
     return base + extent;
 }
 
 int64_t program_live_bytes(Program *program, Error *error) {
-    int *leader = allocate((size_t)program->buffer_count, sizeof *leader, error);
-    int64_t *change =
-        leader ? allocate((size_t)program->operation_count + 1, sizeof *change, error) : NULL;
-    int64_t persistent = 0, alive = 0, most = 0;
-    if (change) {
-        find_lifetimes(program);
-        join_in_place(program, leader);
-        for (int b = 0; b < program->buffer_count; b++) {
-            const Buffer *buffer = &program->buffers[b];
-            if (buffer->space != SPACE_DEVICE) continue;
-            if (buffer_is_persistent(buffer)) persistent += buffer_bytes(buffer);
-            if (buffer_is_persistent(buffer) || leader[b] != b || buffer->first_use < 0) continue;
-            change[buffer->first_use] += buffer_bytes(buffer);
-            change[buffer->last_use + 1] -= buffer_bytes(buffer);
-        }
-        for (int o = 0; o < program->operation_count; o++) {
-            alive += change[o];
-            if (alive > most) most = alive;
-        }
+    Scratch scratch;
+    int64_t persistent = 0;
+    int moment;
+    if (!scratch_make(&scratch, program, error)) return -1;
+    find_lifetimes(program);
+    join_in_place(program, scratch.leader);
+    for (int b = 0; b < program->buffer_count; b++) {
+        const Buffer *buffer = &program->buffers[b];
+        if (buffer->space != SPACE_DEVICE) continue;
+        if (buffer_is_persistent(buffer))
+            persistent += buffer_bytes(buffer);
+        else if (scratch.leader[b] == b && buffer->first_use >= 0)
+            note_life(scratch.change, buffer->first_use, buffer->last_use, buffer_bytes(buffer));
     }
-    free(leader);
-    bool done = change != NULL;
-    free(change);
-    return done ? persistent + most : -1;
+    int64_t most = find_peak(scratch.change, program->operation_count, &moment);
+    scratch_free(&scratch);
+    return persistent + most;
 }
 
 bool layout_program(Program *program, const Backend *backend, Error *error) {
-    if (!add_workspaces(program, backend, error)) return false;
-    size_t count = (size_t)program->buffer_count;
-    int *leader = allocate(count, sizeof *leader, error);
-    Placed *items = leader ? allocate(count, 2 * sizeof *items, error) : NULL;
-    if (items) {
-        int64_t *const ends[SPACES] = {&program->arena_bytes, &program->host_bytes};
-        find_lifetimes(program);
-        join_in_place(program, leader);
-        memset(program->kind_bytes, 0, sizeof program->kind_bytes);
-        for (MemorySpace space = SPACE_DEVICE; space < SPACES; space++)
-            *ends[space] =
-                place_transient(program, space, leader, items, place_persistent(program, space));
-    }
-    free(items);
-    free(leader);
-    return items != NULL;
+    Scratch scratch;
+    if (!add_workspaces(program, backend, error) || !scratch_make(&scratch, program, error))
+        return false;
+    int64_t *const ends[SPACES] = {&program->arena_bytes, &program->host_bytes};
+    find_lifetimes(program);
+    join_in_place(program, scratch.leader);
+    memset(program->kind_bytes, 0, sizeof program->kind_bytes);
+    for (MemorySpace space = SPACE_DEVICE; space < SPACES; space++)
+        *ends[space] = place_transient(program, space, &scratch, place_persistent(program, space));
+    scratch_free(&scratch);
+    return true;
 }

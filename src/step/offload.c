@@ -20,12 +20,21 @@ typedef struct Copy {
     int id;
 } Copy;
 
+/* A copy's start or wait: what is put in before an operation of the list as it was. */
+typedef struct Event {
+    SectionKind section;
+    int before;
+    bool start;
+    int copy; /* its number */
+} Event;
+
 typedef struct Rewrite {
     Program *program;
     Operation *source; /* the operations before the rewrite */
     Copy *copies;
     int copy_count;
     size_t copy_capacity;
+    Event *events; /* those not yet put in; behind the last, one that stands before nothing */
     bool under_way[COPIES_AT_ONCE]; /* ids in use */
     bool crowded;                   /* there were not enough */
 } Rewrite;
@@ -264,17 +273,36 @@ static void put_wait(Rewrite *rewrite, const Copy *copy) {
     rewrite->under_way[copy->id] = false;
 }
 
-/* What stands before operation `o`: the waits, then the starts, which may take over memory that what was
- * waited for has left. At the end of a section a copy may have to be waited for at once. */
-static void put_copies(Rewrite *rewrite, SectionKind section, int o) {
+/* At one place the waits come first, so that what starts may take over memory that they leave. */
+static int by_place(const void *a, const void *b) {
+    const Event *left = a, *right = b;
+    if (left->section != right->section) return (int)left->section - (int)right->section;
+    if (left->before != right->before) return left->before - right->before;
+    if (left->start != right->start) return left->start ? 1 : -1;
+    return left->copy - right->copy;
+}
+
+/* Starts and waits in the order in which they are put in; NULL with an error. */
+static Event *list_events(const Rewrite *rewrite, Error *error) {
+    Event *events = allocate(2 * (size_t)rewrite->copy_count + 1, sizeof *events, error);
+    size_t count = 0;
+    if (!events) return NULL;
     for (int c = 0; c < rewrite->copy_count; c++) {
         const Copy *copy = &rewrite->copies[c];
-        if (copy->section == section && copy->wait == o && copy->start < o) put_wait(rewrite, copy);
+        events[count++] = (Event){copy->section, copy->start, true, c};
+        if (copy->wait > copy->start)
+            events[count++] = (Event){copy->section, copy->wait, false, c};
     }
-    for (int c = 0; c < rewrite->copy_count; c++) {
-        Copy *copy = &rewrite->copies[c];
-        if (copy->section != section || copy->start != o) continue;
-        put_start(rewrite, copy);
+    qsort(events, count, sizeof *events, by_place);
+    events[count] = (Event){.section = SECTIONS};
+    return events;
+}
+
+/* What stands before operation `o`. At the end of a section a copy may have to be waited for at once. */
+static void put_copies(Rewrite *rewrite, SectionKind section, int o) {
+    for (; rewrite->events->section == section && rewrite->events->before == o; rewrite->events++) {
+        Copy *copy = &rewrite->copies[rewrite->events->copy];
+        if (rewrite->events->start) put_start(rewrite, copy);
         if (copy->wait == o) put_wait(rewrite, copy);
     }
 }
@@ -293,13 +321,17 @@ static void put_section(Rewrite *rewrite, SectionKind kind, int backward_begin) 
     put_copies(rewrite, kind, old.first + old.count);
 }
 
-static void rewrite_program(Rewrite *rewrite) {
+static bool rewrite_program(Rewrite *rewrite, Error *error) {
     Program *program = rewrite->program;
     int backward_begin = program->backward_begin;
+    Event *events = rewrite->events = list_events(rewrite, error);
+    if (!events) return false;
     program->operations = NULL;
     program->operation_count = 0, program->operation_capacity = 0;
     for (int s = 0; s < SECTIONS; s++) put_section(rewrite, (SectionKind)s, backward_begin);
     free(rewrite->source);
+    free(events);
+    return true;
 }
 
 bool offload_apply(Program *program, Offload offload, Error *error) {
@@ -308,7 +340,7 @@ bool offload_apply(Program *program, Offload offload, Error *error) {
     if ((offload & OFFLOAD_ACTIVATIONS) && program->backward_begin)
         done = offload_activations(&rewrite, error);
     if (done && (offload & OFFLOAD_STATE)) offload_state(&rewrite);
-    if (done && rewrite.copy_count) rewrite_program(&rewrite);
+    if (done && rewrite.copy_count) done = rewrite_program(&rewrite, error);
     free(rewrite.copies);
     if (done && rewrite.crowded)
         done =

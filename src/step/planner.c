@@ -58,11 +58,8 @@ static int by_rank(const void *a, const void *b) {
     return (int)left->choice.recompute - (int)right->choice.recompute;
 }
 
-/* Every pair of micro-batch and logit chunk, ranked without recompute and offload: so the pair that is
- * chosen, which decides the order of additions, does not depend on these while memory has room for it.
- * Returns how many or -1. */
-static int list_pairs(const PlanRequest *request, StateFormat state, Candidate *pairs,
-                      Error *error) {
+/* Every pair of micro-batch and logit chunk, from the one that takes the least memory. Returns how many. */
+static int list_pairs(const PlanRequest *request, StateFormat state, Candidate *pairs) {
     int count = 0;
     int64_t first = request->micro_batch ? request->micro_batch : 1;
     int64_t last = request->micro_batch ? request->micro_batch : ROWS_MOST;
@@ -77,17 +74,24 @@ static int list_pairs(const PlanRequest *request, StateFormat state, Candidate *
         for (int64_t chunk = least; chunk <= most && count < PAIRS_MOST; chunk *= 2) {
             if (chunk > least && chunk / 2 >= tokens)
                 break; /* one chunk holds all tokens already */
-            Candidate *pair = &pairs[count++];
-            pair->choice = (PlanChoice){
+            pairs[count++].choice = (PlanChoice){
                 .micro_batch = rows, .state = state, .logit_chunk = smaller(chunk, tokens)};
-            double seconds;
-            int64_t live;
-            if (!weigh(request, &pair->choice, &seconds, &live, error)) return -1;
-            /* Twice the memory must buy nearly two per cent of time: predictions are no better than that. */
-            pair->rank = seconds * (1 + 0.02 * log2((double)live));
         }
     }
     return count;
+}
+
+/* Ranks pairs without recompute and offload: so the pair that is chosen, which decides the order of
+ * additions, does not depend on these while memory has room for it. */
+static bool rank_pairs(const PlanRequest *request, Candidate *pairs, int count, Error *error) {
+    for (int i = 0; i < count; i++) {
+        double seconds;
+        int64_t live;
+        if (!weigh(request, &pairs[i].choice, &seconds, &live, error)) return false;
+        /* Twice the memory must buy nearly two per cent of time: predictions are no better than that. */
+        pairs[i].rank = seconds * (1 + 0.02 * log2((double)live));
+    }
+    return true;
 }
 
 /* A way to take less memory with the same bits, and how much longer a step takes by it. */
@@ -105,9 +109,10 @@ static bool is_allowed(const PlanRequest *request, int level, int offload) {
     return offload == OFFLOAD_NONE || request->device->host_bandwidth > 0;
 }
 
-/* The savings allowed, weighed on one pair. Returns how many or -1. */
+/* The savings allowed, weighed on the pair that takes the least: those with which not even that one fits
+ * are left out, and *smallest becomes the least that it takes. Returns how many or -1. */
 static int list_savings(const PlanRequest *request, PlanChoice choice, Saving savings[SAVINGS],
-                        Error *error) {
+                        int64_t *smallest, Error *error) {
     double plain, seconds;
     int64_t live;
     int count = 0;
@@ -117,20 +122,24 @@ static int list_savings(const PlanRequest *request, PlanChoice choice, Saving sa
             if (!is_allowed(request, level, offload)) continue;
             choice.recompute = (RecomputeLevel)level, choice.offload = (Offload)offload;
             if (!weigh(request, &choice, &seconds, &live, error)) return -1;
-            savings[count++] = (Saving){choice.recompute, choice.offload, seconds / plain};
+            if (live <= request->memory)
+                savings[count++] = (Saving){choice.recompute, choice.offload, seconds / plain};
+            else
+                *smallest = smaller(*smallest, live);
         }
     return count;
 }
 
-/* All allowed choices with this optimizer state, best first. Returns how many or -1. */
+/* The choices with this optimizer state that may fit, best first. Returns how many or -1. */
 static int list_candidates(const PlanRequest *request, StateFormat state, Candidate *candidates,
-                           Error *error) {
+                           int64_t *smallest, Error *error) {
     Candidate *pairs = candidates + PAIRS_MOST * SAVINGS;
     Saving savings[SAVINGS];
-    int pair_count = list_pairs(request, state, pairs, error), count = 0;
-    if (pair_count <= 0) return pair_count;
-    int saving_count = list_savings(request, pairs[0].choice, savings, error);
-    if (saving_count < 0) return -1;
+    int pair_count = list_pairs(request, state, pairs), count = 0;
+    if (!pair_count) return 0;
+    int saving_count = list_savings(request, pairs[0].choice, savings, smallest, error);
+    if (saving_count <= 0) return saving_count;
+    if (!rank_pairs(request, pairs, pair_count, error)) return -1;
     for (int s = 0; s < saving_count; s++)
         for (int i = 0; i < pair_count; i++) {
             candidates[count] = pairs[i];
@@ -189,7 +198,7 @@ bool plan_step(const PlanRequest *request, Plan *plan, Program *program, Error *
     int64_t smallest = INT64_MAX;
     for (int state = STATE_FP32; state <= STATE_8BIT && outcome == NOTHING_FITS; state++) {
         if (request->state >= 0 && state != request->state) continue;
-        int count = list_candidates(request, (StateFormat)state, candidates, error);
+        int count = list_candidates(request, (StateFormat)state, candidates, &smallest, error);
         if (count < 0) outcome = FAILED;
         for (int i = 0; i < count && outcome == NOTHING_FITS; i++) {
             outcome = try_choice(request, &candidates[i].choice, program, &smallest, error);
