@@ -143,6 +143,23 @@ int option_choice(const Option *options, const char *name) {
     return -1;
 }
 
+/* Chained, so that a leak checker sees them in use. */
+typedef struct KeptText {
+    struct KeptText *next;
+    char text[];
+} KeptText;
+
+const char *text_keep(const char *text, Error *error) {
+    static KeptText *all;
+    size_t size = strlen(text) + 1;
+    KeptText *kept = allocate(sizeof *kept + size, 1, error);
+    if (!kept) return NULL;
+    memcpy(kept->text, text, size);
+    kept->next = all;
+    all = kept;
+    return kept->text;
+}
+
 bool option_set(Option *option, const char *text, Error *error) {
     option->given = true;
     if (option->kind == OPTION_FLAG) {
@@ -157,9 +174,9 @@ bool option_set(Option *option, const char *text, Error *error) {
         if (option->kind == OPTION_CHOICE && choice_index(option->choices, text) < 0)
             return fail(error, "--%s '%s' is not known; choose from %s", option->name, text,
                         option->choices);
-        const char *copy = copy_string(text, error); /* kept for the life of the process */
-        if (copy) memcpy(option->value, &copy, sizeof copy);
-        return copy != NULL;
+        const char *kept = text_keep(text, error);
+        if (kept) memcpy(option->value, &kept, sizeof kept);
+        return kept != NULL;
     }
     return set_number(option, text, error);
 }

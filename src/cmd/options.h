@@ -71,6 +71,9 @@ bool options_read_yaml(Option *options, const char *path, Error *error);
 /* Writes every option with its value in force, for config.yaml. */
 void options_write_yaml(const Option *options, FILE *file);
 
+/* A copy that stays until the process ends: what the values of options are. */
+const char *text_keep(const char *text, Error *error);
+
 /* The nearest of `candidates` (NULL-terminated) within two or three edits, or NULL. */
 const char *nearest_word(const char *word, const char *const *candidates);
 

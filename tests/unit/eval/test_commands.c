@@ -10,7 +10,6 @@ static const char *model, *text;
 static int save_files(void **state) {
     (void)state;
     Error error;
-    setenv("LSAN_OPTIONS", "detect_leaks=0", 1); /* hearth keeps its options until it exits */
     ModelConfig config = small_model(64);
     model = save_model("model", &config, true);
     text = test_path("text.txt");
