@@ -5,20 +5,21 @@
 #include "base/file.h"
 #include "train/run_directory.h"
 
-static bool holds(const char *directory, const char *name, bool *answer, Error *error) {
-    char *path = path_join(directory, name, error);
-    *answer = path && path_exists(path);
+static bool holds(const char *directory, const char *name) {
+    Error error;
+    char *path = path_join(directory, name, &error);
+    bool held = path && path_exists(path);
     free(path);
-    return path != NULL;
+    return held;
+}
+
+bool path_is_run(const char *directory) {
+    return holds(directory, "checkpoints") && !holds(directory, "config.json");
 }
 
 char *checkpoint_path(const char *directory, Error *error) {
-    bool is_model, is_run;
-    if (!holds(directory, "config.json", &is_model, error) ||
-        !holds(directory, "checkpoints", &is_run, error))
-        return NULL;
-    if (is_model) return copy_string(directory, error);
-    if (!is_run) {
+    if (holds(directory, "config.json")) return copy_string(directory, error);
+    if (!path_is_run(directory)) {
         fail(error,
              "%s is no checkpoint (it has no config.json) and no run (it has no checkpoints/)",
              directory);

@@ -1,4 +1,4 @@
-/* What --checkpoint may name. */
+/* What --checkpoint and --init-from may name. */
 #ifndef HEARTH_CMD_CHECKPOINT_PATH_H
 #define HEARTH_CMD_CHECKPOINT_PATH_H
 
@@ -7,5 +7,8 @@
 /* A model's directory as it is; for a run's directory that of its latest whole checkpoint. A new
  * string, or NULL with an error. */
 char *checkpoint_path(const char *directory, Error *error);
+
+/* Whether it is a run's directory, and no model's. */
+bool path_is_run(const char *directory);
 
 #endif

@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "cmd/checkpoint_path.h"
 #include "cmd/resolve.h"
 
 static void override(int64_t given, int64_t *value) {
@@ -58,8 +59,26 @@ static void drop_foreign_ids(ModelConfig *config) {
     if (config->eos_id >= config->vocab) config->eos_id = -1;
 }
 
+/* Weights to start from are those of a checkpoint, and of its model. A resumed run has its own. */
+static bool resolve_init_from(TrainOptions *options, Error *error) {
+    if (!options->init_from || options->resume) return true;
+    options->init_from = checkpoint_path(options->init_from, error);
+    if (!option_given(options->table, "model")) options->model = options->init_from;
+    return options->init_from != NULL;
+}
+
+static bool load_model(const char *name, ModelConfig *config, Error *error) {
+    if (!model_preset(config, name) && path_is_run(name))
+        return fail(error,
+                    "--model %s is a run: --init-from %s takes its model and its weights, and "
+                    "--run-dir %s --resume goes on with it",
+                    name, name, name);
+    return model_config_load(config, name, error);
+}
+
 bool resolve_model(TrainOptions *options, uint32_t vocab, ModelConfig *config, Error *error) {
-    if (!model_config_load(config, options->model, error)) return false;
+    if (!resolve_init_from(options, error) || !load_model(options->model, config, error))
+        return false;
     bool nanochat = model_is_nanochat(config);
     int64_t depth = config->layers;
     override(options->layers, &config->layers);

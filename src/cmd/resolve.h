@@ -4,7 +4,8 @@
 
 #include "cmd/train_options.h"
 
-/* The model: what --model names, with the overrides. `vocab` is the dataset's, or 0. */
+/* The model: what --model names, or the checkpoint of --init-from, with the overrides. `vocab` is the
+ * dataset's, or 0. */
 bool resolve_model(TrainOptions *options, uint32_t vocab, ModelConfig *config, Error *error);
 
 /* Gives the options that depend on the model their values where they were not given. */

@@ -4,11 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/json.h"
-#include "base/log.h"
-#include "cmd/checkpoint_path.h"
 #include "cmd/core_options.h"
+#include "cmd/resume.h"
 #include "cmd/train_options.h"
 #include "cmd/verbs.h"
 #include "text/utf8.h"
@@ -33,43 +31,18 @@ static const Command command = {
 };
 
 /* The path from the root, kept for the life of the process; a name of nothing on disk stays as it is. */
-static const char *absolute_path(const char *path) {
-    const char *absolute = realpath(path, NULL);
-    return absolute ? absolute : path;
+static void make_absolute(const char **path) {
+    const char *absolute = *path ? realpath(*path, NULL) : NULL;
+    if (absolute) *path = absolute;
 }
 
-static bool is_horizon(const char *name) {
-    return !strcmp(name, "steps") || !strcmp(name, "tokens") || !strcmp(name, "tokens-per-param") ||
-           !strcmp(name, "flops");
-}
-
-/* A resumed run takes what the command line leaves open from its own config.yaml. A horizon given now
- * stands for the one recorded there, whichever way each is put. */
-static bool read_recorded(TrainOptions *options, Error *error) {
-    bool horizon = false;
-    const char *typed = NULL; /* --model: it may only say what is recorded */
-    for (Option *option = options->table; option->name; option++)
-        if (option->given && !strcmp(option->name, "model")) {
-            typed = absolute_path(options->model);
-            option->given = false;
-        }
-    for (Option *option = options->table; option->name; option++)
-        horizon |= is_horizon(option->name) && option->given;
-    for (Option *option = options->table; option->name; option++)
-        if (horizon && is_horizon(option->name)) option->given = true;
-    char *path = path_join(options->run_directory, "config.yaml", error);
-    bool done =
-        path && (path_exists(path) || fail(error,
-                                           "%s has no config.yaml to resume with: nothing was "
-                                           "trained there",
-                                           options->run_directory));
-    if (done) done = options_read_yaml(options->table, path, error);
-    free(path);
-    if (done && typed && strcmp(typed, options->model) != 0)
-        done = fail(error,
-                    "%s trains the model %s: --model %s needs a run of its own (another --run-dir)",
-                    options->run_directory, options->model, typed);
-    return done;
+/* A run goes on from wherever it is resumed. */
+static void make_paths_absolute(TrainOptions *options) {
+    ModelConfig preset;
+    make_absolute(&options->data);
+    make_absolute(&options->init_from);
+    make_absolute(&options->core);
+    if (!model_preset(&preset, options->model)) make_absolute(&options->model);
 }
 
 /* YAML holds text, and paths may be any bytes. */
@@ -160,13 +133,6 @@ static bool run(TrainOptions *options, Error *error) {
     TrainSettings settings;
     TrainResult result;
     Tokenizer *tokenizer = NULL;
-    if (options->init_from && !(options->init_from = checkpoint_path(options->init_from, error)))
-        return false;
-    if (options->init_from && !option_given(options->table, "model"))
-        options->model = options->init_from;      /* what its weights are of */
-    options->data = absolute_path(options->data); /* a run goes on from wherever it is resumed */
-    if (options->core) options->core = absolute_path(options->core);
-    options->model = absolute_path(options->model);
     const Backend *backend = backend_find(options->device, error);
     if (!backend) return false;
     options->device = backend->name;
@@ -174,7 +140,8 @@ static bool run(TrainOptions *options, Error *error) {
     bool done = dataset && tokenizer_open_if_any(options->data, &tokenizer, error) &&
                 check_tokenizer(dataset, tokenizer, error) &&
                 train_options_resolve(options, dataset_vocab_size(dataset), &settings, error) &&
-                check_validation(options, dataset, &settings, error);
+                check_validation(options, dataset, &settings, error) &&
+                (!options->resume || resume_warn_of_changes(options, error));
     Core core = {0};
     done = done && core_options_open(options, tokenizer, &settings, &core, error);
     char *config = done ? config_text(options, error) : NULL;
@@ -213,7 +180,8 @@ int verb_train(int argc, char **argv) {
         return command_misused(&command, &error);
     }
     if (!check_usage(&options, &error)) return command_misused(&command, &error);
-    if (options.resume && !read_recorded(&options, &error)) return command_failed(&error);
+    make_paths_absolute(&options);
+    if (options.resume && !resume_read_options(&options, &error)) return command_failed(&error);
     if (!options.data) {
         fail(&error, "--data DIR is needed: a dataset made by 'hearth data build'");
         return command_misused(&command, &error);

@@ -70,9 +70,10 @@ void train_options_init(TrainOptions *options) {
          "keep attention inside documents (on, but for nanochat's models)"},
         {"run-dir", OPTION_TEXT, &o->run_directory, "DIR", "where config, log and checkpoints go"},
         {"resume", OPTION_FLAG, &o->resume, NULL,
-         "go on from the run's latest checkpoint, with the options in its config.yaml"},
+         "go on from the run's latest checkpoint, with the options in its config.yaml where none "
+         "are given"},
         {"init-from", OPTION_TEXT, &o->init_from, "DIR",
-         "start from the weights of this checkpoint"},
+         "start from the weights of this checkpoint (or run, its latest), and its model"},
 
         {"steps", OPTION_COUNT, &o->steps, "N", "horizon: optimizer steps", 1, 9e18},
         {"tokens", OPTION_COUNT, &o->tokens, "N", "horizon: tokens, such as 2.5B", 1, 9e18},
@@ -248,7 +249,6 @@ bool train_options_resolve(TrainOptions *options, uint32_t vocab, TrainSettings 
         .memory = options->memory,
         .data = options->data,
         .run_directory = options->run_directory,
-        .init_from = options->init_from,
         .resume = options->resume,
         .stop_after = options->stop_after,
         .checkpoint_every = options->checkpoint_every,
@@ -271,6 +271,7 @@ bool train_options_resolve(TrainOptions *options, uint32_t vocab, TrainSettings 
         return false;
     settings->packing = (Packing)(option_choice(options->table, "packing") - 1);
     settings->document_mask = options->document_mask;
+    settings->init_from = options->init_from;
     resolve_optimizer(options, settings);
     record_resolved(options, settings);
     return true;

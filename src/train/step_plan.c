@@ -76,11 +76,13 @@ static int64_t host_memory(const Device *elsewhere) {
     return elsewhere ? INT64_MAX : memory_installed() / 2;
 }
 
-/* What does not fit a GPU may fit the figure that was given for it. */
-static bool explain_share(int64_t memory, int64_t beside, Error *error) {
-    char given[32], kept[32];
-    return fail_within(error, "of %s on the GPU %s are kept for its driver and libraries",
-                       format_bytes(given, memory), format_bytes(kept, beside));
+/* What does not fit may be less than the figure that was given. */
+static bool explain_share(const TrainSettings *settings, int64_t memory, int64_t beside,
+                          bool shared, Error *error) {
+    char all[32], kept[32];
+    return fail_within(error, "%s of memory%s, less %s for %s", format_bytes(all, memory),
+                       settings->memory ? " (--memory)" : "", format_bytes(kept, beside),
+                       shared ? "the process and its libraries" : "the GPU's driver and libraries");
 }
 
 bool step_plan_make(StepPlan *plan, const TrainSettings *settings, const Backend *backend,
@@ -94,13 +96,6 @@ bool step_plan_make(StepPlan *plan, const TrainSettings *settings, const Backend
     int64_t memory =
         settings->memory ? settings->memory : (int64_t)(0.85 * (double)plan->device.memory);
     int64_t beside = plan->device.driver_bytes + (shared ? reserved_bytes(settings) : 0);
-    if (memory <= beside) {
-        char given[32], process[32];
-        return fail(error, "%s of memory%s does not hold %s, up to %s", format_bytes(given, memory),
-                    settings->memory ? " (--memory)" : "",
-                    shared ? "the process itself" : "what the driver and its libraries keep",
-                    format_bytes(process, beside));
-    }
     TrainSettings copy = *settings; /* the callback takes a pointer that is not const */
     PlanRequest request = {.backend = backend,
                            .device = &plan->device,
@@ -116,7 +111,7 @@ bool step_plan_make(StepPlan *plan, const TrainSettings *settings, const Backend
                            .write = write_program,
                            .context = &copy};
     if (!plan_step(&request, &plan->plan, &plan->program, error))
-        return shared ? false : explain_share(memory, beside, error);
+        return explain_share(settings, memory, beside, shared, error);
     backend->beside(&plan->program, &plan->staging_bytes, &plan->pinned_bytes);
     plan->pinned_bytes += plan->program.host_bytes;
     if (shared) plan->process_bytes = process_bytes(settings, plan->plan.choice.micro_batch);

@@ -74,6 +74,13 @@ run 1 train --data data --run-dir r4 $giant --memory 900T
 says err "free now"
 [[ ! -e r4/checkpoints/step-00000004 ]] || die "a refused run trained"
 
+run 1 train --data data --run-dir r4 $small --memory 10M
+says err "10.00 MiB of memory (--memory), less 64.00 MiB for the process"
+says err "the smallest plan takes"
+says err "Give --memory more"
+run 2 train --data data --run-dir r4 $small --memory 12Q
+says err "--memory: '12Q' is not a size in bytes such as 512M or 16G"
+
 run 1 train --data data --run-dir r4 $small --sample-every 2 --sample-prompt "$(text 40 | tr '\n' ' ')"
 says err --sample-prompt
 for horizon in "--flops 1e30" "--steps 200M"; do
@@ -153,6 +160,15 @@ run 0 train --data data --run-dir odd-text $small --stop-after 2 --sample-prompt
 run 1 train --data data --run-dir r7 $small --sample-prompt $'bad\xff'
 says err UTF-8
 run 0 train --data data --run-dir r7 $small --init-from run
+run 1 train --data data --run-dir r9 $small --model run
+says err "/run is a run: --init-from"
+says err "--resume goes on with it"
+run 1 plan --model run
+says err "--init-from run takes"
+run 0 plan --init-from run
+says out "llama, 1 layers x 16"
+run 1 plan --init-from nowhere
+says err "nowhere is no checkpoint"
 printf 'json: true\nquiet: True\nsteps: 3\n' >global.yaml
 run 0 train --config global.yaml --data data --run-dir r8 --layers 1 --dim 16 --heads 2 --seq-len 16 --batch-tokens 64
 says out '"steps":3'

@@ -46,6 +46,7 @@ train stopped --stop-after $stop
 [[ -d $work/stopped/checkpoints/$(step $stop) ]] || die "no checkpoint where the run stopped"
 run 0 train --run-dir "$work/stopped" --resume --quiet
 same stopped
+[[ ! -s $work/err ]] || die "a run that goes on as it began warns: $(<"$work/err")"
 
 for level in cheap mlp layer; do
     train "recompute-$level" --recompute $level
@@ -89,3 +90,32 @@ kill -TERM $!
 wait $! || die "SIGTERM must end with status 0"
 run 0 train --run-dir "$work/signalled" --resume --quiet
 same signalled
+
+# Of what makes it another training a resumed run warns, as of the value now and the one before, and of nothing else.
+train changed --stop-after $stop --weight-decay 0.1 --warmup 3
+run 0 train --run-dir "$work/changed" --resume --tokens $((steps * 2 * batch)) --weight-decay 0.2 --schedule linear \
+    --lr 6e-4 --warmup 3 --clip 1 --checkpoint-every 5 --eval-every 0 --recompute layer --device cpu \
+    --stop-after 1 --quiet
+cat >"$work/expected" <<END
+warning: --steps $((steps * 2)) now, $steps before
+warning: --schedule linear now, cosine before
+warning: --weight-decay 0.2 now, 0.1 before
+END
+cmp "$work/expected" "$work/err" || die "other warnings: $(<"$work/err")"
+run 0 train --run-dir "$work/changed" --resume --stop-after 1 --quiet
+[[ ! -s $work/err ]] || die "changes of the last time are warned of again: $(<"$work/err")"
+printf 'beta2: 0.99\n' >"$work/options.yaml"
+run 0 train --run-dir "$work/changed" --resume --config "$work/options.yaml" --stop-after 1 --quiet
+says err "--beta2 0.99 now, 0.95 before"
+
+# A run goes on from anywhere, also when the run that its weights came from is gone, or when it has the name of its model.
+cd "$work"
+train llama-15m --model llama-15m --stop-after $stop
+run 0 train --run-dir llama-15m --resume --quiet
+same llama-15m
+run 0 train --data data --run-dir heir --init-from llama-15m --batch-tokens $batch --steps 6 --stop-after 2 --quiet
+cd /
+run 0 train --run-dir "$work/heir" --resume --stop-after 2 --quiet
+rm -r "$work/llama-15m"
+run 0 train --run-dir "$work/heir" --resume --quiet
+[[ -d $work/heir/checkpoints/$(step 6) ]] || die "the heir did not go on"
