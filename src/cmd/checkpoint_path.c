@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/file.h"
+#include "cmd/options.h"
 #include "train/run_directory.h"
 
 static bool holds(const char *directory, const char *name) {
@@ -17,8 +18,8 @@ bool path_is_run(const char *directory) {
     return holds(directory, "checkpoints") && !holds(directory, "config.json");
 }
 
-char *checkpoint_path(const char *directory, Error *error) {
-    if (holds(directory, "config.json")) return copy_string(directory, error);
+const char *checkpoint_path(const char *directory, Error *error) {
+    if (holds(directory, "config.json")) return text_keep(directory, error);
     if (!path_is_run(directory)) {
         fail(error,
              "%s is no checkpoint (it has no config.json) and no run (it has no checkpoints/)",
@@ -27,6 +28,8 @@ char *checkpoint_path(const char *directory, Error *error) {
     }
     char *checkpoints = path_join(directory, "checkpoints", error);
     char *latest = checkpoints ? checkpoints_latest(checkpoints, error) : NULL;
+    const char *kept = latest ? text_keep(latest, error) : NULL;
     free(checkpoints);
-    return latest;
+    free(latest);
+    return kept;
 }

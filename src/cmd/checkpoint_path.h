@@ -4,9 +4,9 @@
 
 #include "base/error.h"
 
-/* A model's directory as it is; for a run's directory that of its latest whole checkpoint. A new
- * string, or NULL with an error. */
-char *checkpoint_path(const char *directory, Error *error);
+/* A model's directory as it is; for a run's directory that of its latest whole checkpoint. NULL with
+ * an error. The string stays until the process ends, as those of options do. */
+const char *checkpoint_path(const char *directory, Error *error);
 
 /* Whether it is a run's directory, and no model's. */
 bool path_is_run(const char *directory);

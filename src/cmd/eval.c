@@ -165,7 +165,7 @@ static bool evaluate(const EvalOptions *options, const char *const *files, int c
     const InferenceSettings settings = {.backend = backend_find(options->device, error),
                                         .storage = strcmp(options->precision, "fp32") ? DTYPE_BF16
                                                                                       : DTYPE_F32};
-    char *directory = settings.backend ? checkpoint_path(options->checkpoint, error) : NULL;
+    const char *directory = settings.backend ? checkpoint_path(options->checkpoint, error) : NULL;
     Evaluation result;
     bool done = directory != NULL;
     if (done && options->core.bundle)
@@ -173,7 +173,6 @@ static bool evaluate(const EvalOptions *options, const char *const *files, int c
     else if (done)
         done = evaluate_loss(options, directory, settings, files, count, &result, error) &&
                print_result(&result, error);
-    free(directory);
     return done;
 }
 

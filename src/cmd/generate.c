@@ -161,10 +161,8 @@ static bool open_model(LoadedModel *model, const GenerateOptions *options, const
                                         .context = (int64_t)text->size + 1 + options->max_tokens,
                                         .storage = strcmp(options->precision, "fp32") ? DTYPE_BF16
                                                                                       : DTYPE_F32};
-    char *path = settings.backend ? checkpoint_path(options->checkpoint, error) : NULL;
-    bool done = path && model_open(model, path, &settings, error);
-    free(path);
-    return done;
+    const char *path = settings.backend ? checkpoint_path(options->checkpoint, error) : NULL;
+    return path && model_open(model, path, &settings, error);
 }
 
 static bool run(const GenerateOptions *options, Error *error) {

@@ -1,4 +1,5 @@
 /* hearth train: starts or resumes a run. */
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,19 +31,18 @@ static const Command command = {
         "  hearth train --run-dir runs/first --resume",
 };
 
-/* The path from the root, kept for the life of the process; a name of nothing on disk stays as it is. */
-static void make_absolute(const char **path) {
-    const char *absolute = *path ? realpath(*path, NULL) : NULL;
-    if (absolute) *path = absolute;
+/* The path from the root; a name of nothing on disk stays as it is. */
+static bool make_absolute(const char **path, Error *error) {
+    char absolute[PATH_MAX];
+    return !*path || !realpath(*path, absolute) || (*path = text_keep(absolute, error));
 }
 
 /* A run goes on from wherever it is resumed. */
-static void make_paths_absolute(TrainOptions *options) {
+static bool make_paths_absolute(TrainOptions *options, Error *error) {
     ModelConfig preset;
-    make_absolute(&options->data);
-    make_absolute(&options->init_from);
-    make_absolute(&options->core);
-    if (!model_preset(&preset, options->model)) make_absolute(&options->model);
+    return make_absolute(&options->data, error) && make_absolute(&options->init_from, error) &&
+           make_absolute(&options->core, error) &&
+           (model_preset(&preset, options->model) || make_absolute(&options->model, error));
 }
 
 /* YAML holds text, and paths may be any bytes. */
@@ -180,8 +180,9 @@ int verb_train(int argc, char **argv) {
         return command_misused(&command, &error);
     }
     if (!check_usage(&options, &error)) return command_misused(&command, &error);
-    make_paths_absolute(&options);
-    if (options.resume && !resume_read_options(&options, &error)) return command_failed(&error);
+    if (!make_paths_absolute(&options, &error) ||
+        (options.resume && !resume_read_options(&options, &error)))
+        return command_failed(&error);
     if (!options.data) {
         fail(&error, "--data DIR is needed: a dataset made by 'hearth data build'");
         return command_misused(&command, &error);
