@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "base/integer.h"
+#include "base/log.h"
 #include "base/machine.h"
 #include "base/units.h"
 #include "model/model.h"
@@ -27,9 +28,17 @@ static void write_generation(Program *program, const Model *model, const ModelCo
     model->write_generation(program, &longer, sizes);
 }
 
+/* What the planner's callback works with; it says that planning goes on. */
+typedef struct Writing {
+    const TrainSettings *settings;
+    Progress progress;
+} Writing;
+
 /* The planner's callback: the whole program for one choice. */
 static bool write_program(Program *program, const PlanChoice *choice, void *context, Error *error) {
-    const TrainSettings *settings = context;
+    Writing *writing = context;
+    progress_update(&writing->progress, 0);
+    const TrainSettings *settings = writing->settings;
     const ModelConfig *config = &settings->model;
     program_init(program, settings->storage);
     const Model *model = model_find(config, error);
@@ -96,7 +105,7 @@ bool step_plan_make(StepPlan *plan, const TrainSettings *settings, const Backend
     int64_t memory =
         settings->memory ? settings->memory : (int64_t)(0.85 * (double)plan->device.memory);
     int64_t beside = plan->device.driver_bytes + (shared ? reserved_bytes(settings) : 0);
-    TrainSettings copy = *settings; /* the callback takes a pointer that is not const */
+    Writing writing = {.settings = settings, .progress = progress_start("planning", 0)};
     PlanRequest request = {.backend = backend,
                            .device = &plan->device,
                            .memory = memory - beside,
@@ -109,9 +118,10 @@ bool step_plan_make(StepPlan *plan, const TrainSettings *settings, const Backend
                            .offload = settings->offload,
                            .state = settings->optimizer_state,
                            .write = write_program,
-                           .context = &copy};
-    if (!plan_step(&request, &plan->plan, &plan->program, error))
-        return explain_share(settings, memory, beside, shared, error);
+                           .context = &writing};
+    bool done = plan_step(&request, &plan->plan, &plan->program, error);
+    progress_end(&writing.progress);
+    if (!done) return explain_share(settings, memory, beside, shared, error);
     backend->beside(&plan->program, &plan->staging_bytes, &plan->pinned_bytes);
     plan->pinned_bytes += plan->program.host_bytes;
     if (shared) plan->process_bytes = process_bytes(settings, plan->plan.choice.micro_batch);
