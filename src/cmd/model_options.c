@@ -8,8 +8,8 @@ static void override(int64_t given, int64_t *value) {
 }
 
 /* nanochat's width follows from the depth that the preset names, in whole heads; its heads from its width. */
-static void resolve_nanochat_heads(const TrainOptions *options, int64_t depth,
-                                   ModelConfig *config) {
+static bool resolve_nanochat_heads(const TrainOptions *options, int64_t depth, ModelConfig *config,
+                                   Error *error) {
     bool sized = options->head_dim > 0, wide = options->dim > 0;
     override(options->head_dim, &config->head_dim);
     if (sized && !wide) config->dim = model_config_nanochat(depth, config->head_dim).dim;
@@ -18,9 +18,16 @@ static void resolve_nanochat_heads(const TrainOptions *options, int64_t depth,
         if (!sized) config->head_dim = config->dim / config->heads;
     } else if (sized || wide) {
         config->heads = config->kv_heads = config->dim / config->head_dim;
+        if (config->dim % config->head_dim)
+            return fail(error,
+                        "--dim %lld is not whole heads of nanochat, which are %lld wide: give "
+                        "--head-dim a divisor of it, or --dim a multiple of %lld",
+                        (long long)config->dim, (long long)config->head_dim,
+                        (long long)config->head_dim);
     }
     override(options->kv_heads, &config->kv_heads);
     config->ffn = 4 * config->dim;
+    return true;
 }
 
 static bool resolve_heads(const TrainOptions *options, ModelConfig *config, Error *error) {
@@ -84,7 +91,7 @@ bool resolve_model(TrainOptions *options, uint32_t vocab, ModelConfig *config, E
     override(options->layers, &config->layers);
     override(options->dim, &config->dim);
     override(options->sequence_length, &config->sequence_length);
-    if (nanochat) resolve_nanochat_heads(options, depth, config);
+    if (nanochat && !resolve_nanochat_heads(options, depth, config, error)) return false;
     if (!nanochat && options->dim > 0 && options->ffn <= 0)
         config->ffn =
             (config->dim * 8 / 3 + 31) / 32 * 32; /* SwiGLU of the same size as a 4x MLP */

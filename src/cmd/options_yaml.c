@@ -34,6 +34,8 @@ static bool note_given(Reading *reading, const Option *option, size_t line, Erro
 static bool read_key(Reading *reading, const char *text, size_t line, Error *error) {
     char name[64] = "";
     for (size_t i = 0; text[i] && i < 63; i++) name[i] = text[i] == '_' ? '-' : text[i];
+    if (!strcmp(name, "config") || !strcmp(name, "help"))
+        return fail(error, "%s cannot stand in a file; give --%s on the command line", name, name);
     Option *option = reading->key = option_find(reading->options, name, strlen(name));
     return option ? note_given(reading, option, line, error)
                   : option_unknown(reading->options, "", name, error);
@@ -61,14 +63,18 @@ static bool read_scalar(Reading *reading, const yaml_event_t *event, Error *erro
 }
 
 static bool read_events(Reading *reading, yaml_parser_t *parser, Error *error) {
-    bool done = false, going = true;
+    bool done = false, going = true, begun = false;
     int depth = 0;
     while (going) {
         yaml_event_t event;
         if (!yaml_parser_parse(parser, &event))
             return fail(error, "%s:%zu: %s", reading->path, parser->problem_mark.line + 1,
                         parser->problem ? parser->problem : "not valid YAML");
-        if (event.type == YAML_MAPPING_START_EVENT && depth == 0) {
+        if (event.type == YAML_DOCUMENT_START_EVENT) {
+            going = !begun || fail(error, "%s:%zu: a second document begins; keep one",
+                                   reading->path, event.start_mark.line + 1);
+            begun = true;
+        } else if (event.type == YAML_MAPPING_START_EVENT && depth == 0) {
             depth = 1;
         } else if (event.type == YAML_SCALAR_EVENT && depth == 1) {
             going = read_scalar(reading, &event, error);

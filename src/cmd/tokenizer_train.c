@@ -20,13 +20,16 @@ static const Command train_command = {
     .details =
         "FILES are .txt or .jsonl, also .gz or .zst, .parquet, directories, glob patterns, or -\n"
         "for stdin.\n"
-        "Plain text files named one by one are one text, as 'cat' would join them. The same\n"
-        "text gives the same tokenizer whatever the number of files or threads. DIR gets\n"
-        "tokenizer.json and tokenizer_config.json, which transformers' AutoTokenizer reads too.\n"
+        "Documents are JSON lines, the rows of Parquet and, with --split-on, the parts of text\n"
+        "files; a text file beside JSON lines or Parquet is one. Text files alone are one text,\n"
+        "as 'cat' would join them.\n"
+        "The same text gives the same tokenizer whatever the number of files or threads.\n"
+        "DIR gets tokenizer.json and tokenizer_config.json, which transformers' AutoTokenizer\n"
+        "reads too.\n"
         "\n"
-        "With --pattern nanochat, documents are cropped to 10,000 characters, and the one that\n"
-        "goes beyond 2B in all is the last; files that are one text are not cropped.\n"
-        "--max-doc-chars and --max-chars set other limits, or with 0 none.\n"
+        "--max-doc-chars crops documents, and the one that goes beyond --max-chars in all is\n"
+        "the last; a text without documents is cropped to --max-chars. With --pattern nanochat\n"
+        "the limits are 10,000 and 2B unless given; 0 is none.\n"
         "\n"
         "Example:\n"
         "  hearth tokenizer train --vocab 32768 --pattern gpt4 --out tokenizer corpus.txt\n"
@@ -47,24 +50,32 @@ static size_t split_list(char *list, const char **items, size_t most) {
     return count;
 }
 
-/* Whether the inputs are text files named one by one. */
-static bool are_plain_files(const TrainOptions *options, char **inputs, int count) {
-    if (options->field || options->split_on) return false;
-    for (int i = 0; i < count; i++)
-        if (strstr(inputs[i], ".json") || strstr(inputs[i], ".parquet") ||
-            strpbrk(inputs[i], "*?[") || path_is_directory(inputs[i]))
-            return false;
+/* Files that are one text have no documents to crop; the text itself is cropped to the total. */
+static bool set_limits(Trainer *trainer, const TrainOptions *options, bool joined, Error *error) {
+    TrainerLimits limits = trainer_default_limits(options->pattern);
+    int64_t document = options->document_characters, total = options->characters;
+    if (joined && document > 0)
+        return fail(error,
+                    "--max-doc-chars %lld crops documents, and plain text files are none; say with "
+                    "--split-on what stands between those in the files, or leave the option out",
+                    (long long)document);
+    if (document >= 0) limits.text = document ? document : INT64_MAX;
+    if (total >= 0) limits.total = total ? total : INT64_MAX;
+    if (joined) limits.text = limits.total;
+    trainer_limit(trainer, limits);
     return true;
 }
 
-/* Files that are one text have no documents to crop. */
-static TrainerLimits limits_of(const TrainOptions *options, bool joined) {
-    TrainerLimits limits = trainer_default_limits(options->pattern);
-    int64_t document = options->document_characters, total = options->characters;
-    if (joined) limits.text = INT64_MAX;
-    if (document >= 0) limits.text = document ? document : INT64_MAX;
-    if (total >= 0) limits.total = total ? total : INT64_MAX;
-    return limits;
+/* `bytes` were read. */
+static void report_limits(const Trainer *trainer, bool joined, int64_t bytes) {
+    char used[32], all[32];
+    format_bytes(used, trainer_bytes(trainer));
+    if (!joined && trainer_bytes(trainer) < bytes / 2)
+        log_warning("more than half of the text is left out: %s of %s are used, as documents are "
+                    "cropped to --max-doc-chars",
+                    used, format_bytes(all, bytes));
+    else if (trainer_is_cropped(trainer) || trainer_is_full(trainer))
+        log_line("%s of the text are used: --max-doc-chars and --max-chars say how much", used);
 }
 
 static bool read_text(Trainer *trainer, Reader *reader, bool joined, Error *error) {
@@ -78,13 +89,11 @@ static bool read_text(Trainer *trainer, Reader *reader, bool joined, Error *erro
         if (!done || trainer_is_full(trainer)) break;
         if (!(done = trainer_add(trainer, piece.text, piece.size, error))) break;
         bytes += (int64_t)piece.size;
+        if (joined && trainer_is_cropped(trainer)) break;
         progress_update(&progress, reader_consumed(reader));
     }
     progress_end(&progress);
-    char used[32];
-    if (done && (result == READ_PIECE || trainer_bytes(trainer) < bytes))
-        log_line("%s of the text are used: --max-doc-chars and --max-chars say how much",
-                 format_bytes(used, trainer_bytes(trainer)));
+    if (done && result != READ_FAILED) report_limits(trainer, joined, bytes);
     return done && result != READ_FAILED;
 }
 
@@ -123,9 +132,9 @@ static Tokenizer *train(const TrainOptions *options, char **inputs, int count, i
     Reader *reader =
         trainer ? reader_open((const char *const *)inputs, count, &settings, error) : NULL;
     Tokenizer *tokenizer = NULL;
-    bool joined = are_plain_files(options, inputs, count);
-    if (trainer) trainer_limit(trainer, limits_of(options, joined));
-    if (reader && read_text(trainer, reader, joined, error)) {
+    bool joined = reader && !reader_has_documents(reader);
+    if (reader && set_limits(trainer, options, joined, error) &&
+        read_text(trainer, reader, joined, error)) {
         *bytes = trainer_bytes(trainer);
         Progress progress = progress_start("learning merges", 0);
         tokenizer = trainer_finish(trainer, (uint32_t)options->vocab, list ? specials : defaults,

@@ -72,10 +72,21 @@ void reader_free(Reader *reader) {
     free(reader);
 }
 
+static const Format *input_format(const Reader *reader, size_t input) {
+    const Format *format = format_of(reader->inputs.paths[input]);
+    if (format) return format;
+    return reader->settings.field ? &format_jsonl : &format_text;
+}
+
+bool reader_has_documents(const Reader *reader) {
+    for (size_t i = 0; i < reader->inputs.count; i++)
+        if (reader->settings.split_on || input_format(reader, i) != &format_text) return true;
+    return false;
+}
+
 static bool open_file(Reader *reader, Error *error) {
+    reader->format = input_format(reader, reader->next);
     const char *path = reader->inputs.paths[reader->next++];
-    reader->format = format_of(path);
-    if (!reader->format) reader->format = reader->settings.field ? &format_jsonl : &format_text;
     reader->file = reader->format->open(path, &reader->settings, error);
     return reader->file != NULL;
 }

@@ -44,6 +44,10 @@ Reader *reader_open(const char *const *inputs, int count, const ReaderSettings *
                     Error *error);
 void reader_free(Reader *reader);
 
+/* Whether any input says where its documents end: JSON lines, Parquet, text with `split_on`. Otherwise all are
+ * plain text. */
+bool reader_has_documents(const Reader *reader);
+
 typedef enum ReadResult { READ_FAILED, READ_PIECE, READ_END } ReadResult;
 
 /* The next piece. Errors (an empty file, a truncated .gz, a malformed line, ...) name the file and,

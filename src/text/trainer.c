@@ -22,17 +22,20 @@ struct Trainer {
     int64_t characters; /* of the texts that are over */
     int64_t left;       /* characters that the current text may still have */
     int64_t bytes;      /* of all text so far */
-    bool full;
+    bool cropped;
 };
 
 void trainer_limit(Trainer *trainer, TrainerLimits limits) {
-    if (limits.text > limits.total) limits.text = limits.total;
     trainer->limits = limits;
     trainer->left = limits.text;
 }
 
 bool trainer_is_full(const Trainer *trainer) {
-    return trainer->full;
+    return trainer->characters > trainer->limits.total;
+}
+
+bool trainer_is_cropped(const Trainer *trainer) {
+    return trainer->cropped;
 }
 
 int64_t trainer_bytes(const Trainer *trainer) {
@@ -150,7 +153,7 @@ static size_t crop(Trainer *trainer, const uint8_t *bytes, size_t size) {
     for (size_t i = 0; i < size; i++) {
         if ((bytes[i] & 0xC0) == 0x80) continue; /* within a character */
         if (!trainer->left) {
-            trainer->full |= trainer->limits.text == trainer->limits.total;
+            trainer->cropped = true;
             return i;
         }
         trainer->left--;
@@ -179,7 +182,6 @@ bool trainer_end_text(Trainer *trainer, Error *error) {
         return false;
     trainer->ends[trainer->end_count++] = trainer->pending.size;
     trainer->characters += trainer->limits.text - trainer->left;
-    trainer->full |= trainer->characters > trainer->limits.total;
     trainer->left = trainer->limits.text;
     return true;
 }
@@ -234,8 +236,11 @@ Tokenizer *trainer_finish(Trainer *trainer, uint32_t vocab_size, const char *con
     else if (made != SIZE_MAX)
         fail(error,
              "the text is too small for a vocabulary of %u: at most %zu (256 bytes, merges: %zu, "
-             "special tokens: %zu) can be learned from it; ask for that or give more text",
-             vocab_size, least + made, made, special_count);
+             "special tokens: %zu) can be learned from it; ask for that or %s",
+             vocab_size, least + made, made, special_count,
+             trainer->cropped || trainer_is_full(trainer)
+                 ? "leave less of it out (--max-doc-chars, --max-chars)"
+                 : "give more text");
     if (tokenizer && !build(tokenizer, merges, made, specials, special_count,
                             pattern_text(trainer->pattern), error)) {
         tokenizer_free(tokenizer);

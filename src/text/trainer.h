@@ -22,7 +22,7 @@ void trainer_free(Trainer *trainer);
  * With a limit on the total the order of texts matters. */
 typedef struct TrainerLimits {
     int64_t text;  /* of each text, from its beginning */
-    int64_t total; /* the text that goes beyond it is the last; one alone is cropped to it */
+    int64_t total; /* the text that goes beyond it is the last, and is not cropped for it */
 } TrainerLimits;
 
 /* The usual limits of a pattern: nanochat's, otherwise none. */
@@ -31,13 +31,16 @@ TrainerLimits trainer_default_limits(const char *pattern);
 /* Before any text is added; without it there are none. */
 void trainer_limit(Trainer *trainer, TrainerLimits limits);
 
-/* Goes on with the current text; what is beyond a limit is left out. */
+/* Goes on with the current text; what is beyond its limit is left out. */
 bool trainer_add(Trainer *trainer, const void *text, size_t size, Error *error);
 /* Ends it: the last piece of one text and the first of the next are never joined. */
 bool trainer_end_text(Trainer *trainer, Error *error);
 
-/* Whether nothing more is wanted: texts that are over went beyond the total, or one was cropped to it. */
+/* Whether nothing more is wanted: the texts that are over went beyond the total. */
 bool trainer_is_full(const Trainer *trainer);
+
+/* Whether a text went beyond its limit. */
+bool trainer_is_cropped(const Trainer *trainer);
 
 /* Bytes of text so far, without what was left out. */
 int64_t trainer_bytes(const Trainer *trainer);

@@ -33,6 +33,10 @@ run 1 plan --model d4 --lr 1e-3
 says err "--optimizer adamw"
 run 1 plan --model d4 --ffn 100
 says err "ffn"
+for dim in 64 192; do # heads of 128
+    run 1 plan --model d4 --dim $dim
+    says err "--dim $dim is not whole heads of nanochat, which are 128 wide: give --head-dim"
+done
 
 awk 'BEGIN { srand(5); split("the a one some every no river house tree night old dark quiet runs sings waits falls near", w, " ");
     for (line = 0; line < 3000; line++) { s = ""; n = 3 + int(rand() * 20);
@@ -58,7 +62,21 @@ says err "--max-doc-chars"
 echo "{\"text\": \"$(printf 'zq%.0s' $(seq 4000))\"}" >"$work/other.jsonl"
 [[ $(hash_of --pattern nanochat "$work/short.jsonl" "$work/long.jsonl" "$work/other.jsonl" --max-chars 15K) == "$cropped" ]] ||
     die "--max-chars does not end the text"
-[[ $(hash_of --pattern nanochat "$work/long.txt") == "$whole" ]] || die "a text is cropped"
+[[ $(hash_of --pattern nanochat "$work/short.jsonl" "$work/other.jsonl" --max-chars 5K) == "$cropped" ]] ||
+    die "--max-chars cuts the document that goes beyond it"
+mkdir "$work/books"
+cp "$work/long.txt" "$work/books"
+for text in "$work/long.txt" "$work/books" "$work/books/*.txt"; do
+    [[ $(hash_of --pattern nanochat "$text") == "$whole" ]] || die "$text is cropped"
+done
+run 1 tokenizer train --vocab 300 --out "$work/other-tok" --max-doc-chars 5000 "$work/books"
+says err "--split-on"
+run 0 tokenizer train --vocab 300 --out "$work/other-tok" --max-doc-chars 0 "$work/books"
+# 20,000 different words, of which a document keeps the first 10,000 characters
+echo "{\"text\": \"$(seq -s ' ' 20000)\"}" >"$work/numbers.jsonl"
+run 1 tokenizer train --vocab 8192 --pattern nanochat --out "$work/other-tok" --quiet "$work/numbers.jsonl"
+says err "more than half"
+says err "leave less of it out (--max-doc-chars"
 [[ $(hash_of --pattern nanochat "$work/long.txt" --max-chars 10K) == "$cropped" ]] ||
     die "--max-chars does not crop a text"
 pattern="--pattern gpt4 --specials <|bos|>"

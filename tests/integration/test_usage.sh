@@ -67,6 +67,15 @@ for twice in 'steps: 10\nlr: 0.1\nsteps: 20\n' 'steps: 10\n\nsteps:\n' 'batch-to
     says err "config.yaml:3: "
     says err "was given in line 1 already"
 done
+yaml 'steps: 3\n---\nseed\n---\n7\n'
+run 2 train --config "$work/config.yaml"
+says err "config.yaml:2: "
+for name in config help; do
+    yaml "steps: 3\n$name: foo.yaml\n"
+    run 2 train --config "$work/config.yaml"
+    says err "config.yaml:2: $name "
+    says err "command line"
+done
 run 2 train --config "$work/absent.yaml"
 says err "cannot open"
 says err "absent.yaml"

@@ -186,6 +186,38 @@ static void test_directories_and_patterns(void **state) {
     assert_fails_with(reader_open(NULL, 0, &plain, &error), error, "no input is given");
 }
 
+static void test_which_inputs_have_documents(void **state) {
+    (void)state;
+    static const struct {
+        const char *input;
+        ReaderSettings settings;
+        bool documents;
+    } cases[] = {
+        {"plain", {0}, false},
+        {"plain/*.txt", {0}, false},
+        {"plain", {.split_on = "\\n"}, true},
+        {"plain", {.field = "text"}, false},
+        {"plain/bare", {.field = "text"}, true},
+        {"mixed", {0}, true},
+        {"mixed/a.txt", {0}, false},
+    };
+    Error error;
+    assert_done(directory_create(test_path("plain"), &error), error);
+    assert_done(directory_create(test_path("mixed"), &error), error);
+    put_text("plain/a.txt", "1");
+    put_gzip("plain/b.txt.gz", "2");
+    put_text("plain/bare", "3");
+    put_text("mixed/a.txt", "1");
+    put_text("mixed/b.jsonl", "{\"text\":\"2\"}");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *input = test_path(cases[i].input);
+        Reader *reader = reader_open(&input, 1, &cases[i].settings, &error);
+        assert_done(reader != NULL, error);
+        assert_int_equal(reader_has_documents(reader), cases[i].documents);
+        reader_free(reader);
+    }
+}
+
 static void test_empty_files(void **state) {
     (void)state;
     put_text("empty.txt", "");
@@ -327,6 +359,7 @@ int main(void) {
         cmocka_unit_test(test_json_lines),
         cmocka_unit_test(test_compressed),
         cmocka_unit_test(test_directories_and_patterns),
+        cmocka_unit_test(test_which_inputs_have_documents),
         cmocka_unit_test(test_empty_files),
         cmocka_unit_test(test_standard_input),
         cmocka_unit_test(test_long_json_string),

@@ -300,7 +300,9 @@ static void limits_count_characters(void **state) {
         {{5, 9}, {"\xC3\xA9t\xC3\xA9 \xF0\x9F\x94\xA5", "two t"}},
         {{5, 10}, {"\xC3\xA9t\xC3\xA9 \xF0\x9F\x94\xA5", "two t", "abc"}}, /* not beyond 10 yet */
         {{INT64_MAX, 23}, {"\xC3\xA9t\xC3\xA9 \xF0\x9F\x94\xA5 long", "two two two", "abc"}},
-        {{INT64_MAX, 9}, {"\xC3\xA9t\xC3\xA9 \xF0\x9F\x94\xA5 lon"}},
+        {{INT64_MAX, 9}, {"\xC3\xA9t\xC3\xA9 \xF0\x9F\x94\xA5 long"}},
+        {{5, 5}, {"\xC3\xA9t\xC3\xA9 \xF0\x9F\x94\xA5", "two t"}},
+        {{7, 5}, {"\xC3\xA9t\xC3\xA9 \xF0\x9F\x94\xA5 l"}},
     };
     const TrainerLimits none = {INT64_MAX, INT64_MAX};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -328,6 +330,16 @@ static void too_little_text_says_how_much_is_possible(void **state) {
     assert_done(trainer_add(trainer, "abab", 4, &error), error); /* ab, abab */
     assert_fails_with(trainer_finish(trainer, 300, NULL, 0, NULL, NULL, &error) != NULL, error,
                       "at most 258");
+    trainer_free(trainer);
+    trainer = trainer_open("gpt2", &error);
+    assert_done(trainer != NULL, error);
+    trainer_limit(trainer, (TrainerLimits){4, INT64_MAX});
+    assert_done(trainer_add(trainer, "abab", 4, &error), error);
+    assert_false(trainer_is_cropped(trainer));
+    assert_done(trainer_add(trainer, "abab", 4, &error), error);
+    assert_true(trainer_is_cropped(trainer));
+    assert_fails_with(trainer_finish(trainer, 300, NULL, 0, NULL, NULL, &error) != NULL, error,
+                      "--max-doc-chars");
     trainer_free(trainer);
     trainer = trainer_open("gpt2", &error);
     assert_fails_with(trainer_finish(trainer, 255, NULL, 0, NULL, NULL, &error) != NULL, error,
