@@ -8,7 +8,8 @@
  * an error. The string stays until the process ends, as those of options do. */
 const char *checkpoint_path(const char *directory, Error *error);
 
-/* Whether it is a run's directory, and no model's. */
+/* Whether it is a model's directory; whether it is a run's, and no model's. */
+bool path_is_model(const char *directory);
 bool path_is_run(const char *directory);
 
 #endif

@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "base/file.h"
 #include "cmd/checkpoint_path.h"
 #include "cmd/resolve.h"
 
@@ -74,18 +75,31 @@ static bool resolve_init_from(TrainOptions *options, Error *error) {
     return options->init_from != NULL;
 }
 
-static bool load_model(const char *name, ModelConfig *config, Error *error) {
-    if (!model_preset(config, name) && path_is_run(name))
+static bool refuse_directory(const char *name, Error *error) {
+    if (path_is_run(name))
         return fail(error,
                     "--model %s is a run: --init-from %s takes its model and its weights, and "
                     "--run-dir %s --resume goes on with it",
                     name, name, name);
+    return fail(error,
+                "--model %s is no model (it has no config.json): give a preset (d4 ... d34, "
+                "llama-15m ... llama-977m), a config.json, or a directory with one",
+                name);
+}
+
+/* A model that a run took from elsewhere may be gone by now; the run's checkpoints are of the same. */
+static bool load_model(const TrainOptions *options, ModelConfig *config, Error *error) {
+    const char *name = options->model;
+    if (model_preset(config, name)) return true;
+    if (options->resume && !path_exists(name))
+        name = checkpoint_path(options->run_directory, error);
+    if (!name) return false;
+    if (path_is_directory(name) && !path_is_model(name)) return refuse_directory(name, error);
     return model_config_load(config, name, error);
 }
 
 bool resolve_model(TrainOptions *options, uint32_t vocab, ModelConfig *config, Error *error) {
-    if (!resolve_init_from(options, error) || !load_model(options->model, config, error))
-        return false;
+    if (!resolve_init_from(options, error) || !load_model(options, config, error)) return false;
     bool nanochat = model_is_nanochat(config);
     int64_t depth = config->layers;
     override(options->layers, &config->layers);

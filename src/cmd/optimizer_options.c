@@ -19,7 +19,9 @@ static void unless_chosen(const char **choice, const char *otherwise) {
 /* What would be ignored: better refused. config.yaml records defaults too, so those pass. */
 static bool refuse_ignored(const TrainOptions *options, bool recipe, Error *error) {
     static const char only_recipe[] = "only with nanochat's recipe (--model d4 ... d34)",
-                      only_muon[] = "only with --optimizer muon";
+                      only_muon[] = "only with --optimizer muon",
+                      no_recipe[] = "only without nanochat's recipe, which has its own "
+                                    "(take --optimizer adamw)";
     bool muon = !strcmp(options->optimizer, "muon");
     const struct {
         const char *name, *when;
@@ -30,7 +32,10 @@ static bool refuse_ignored(const TrainOptions *options, bool recipe, Error *erro
         {"embedding-lr", only_recipe, !recipe, options->embedding_lr, DEFAULT_EMBEDDING_LR},
         {"unembedding-lr", only_recipe, !recipe, options->unembedding_lr, DEFAULT_UNEMBEDDING_LR},
         {"scalar-lr", only_recipe, !recipe, options->scalar_lr, DEFAULT_SCALAR_LR},
-        {"recipe-ratio", only_recipe, !recipe, options->recipe_ratio, 0}};
+        {"recipe-ratio", only_recipe, !recipe, options->recipe_ratio, 0},
+        {"beta1", no_recipe, recipe, options->beta1, DEFAULT_BETA1},
+        {"beta2", no_recipe, recipe, options->beta2, DEFAULT_BETA2},
+        {"epsilon", no_recipe, recipe, options->epsilon, DEFAULT_EPSILON}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i].ignored && rows[i].value != rows[i].otherwise)
             return fail(error, "--%s %g has a meaning %s", rows[i].name, rows[i].value,

@@ -7,6 +7,7 @@
 #include "base/units.h"
 #include "cmd/core_options.h"
 #include "cmd/recipe_report.h"
+#include "cmd/resume.h"
 #include "cmd/train_options.h"
 #include "cmd/verbs.h"
 #include "cuda/backend.h"
@@ -25,7 +26,8 @@ static const Command command = {
         "of rtx-5090,\n"
         "rtx-5080, rtx-5070-ti, rtx-4090, rtx-3090, dgx-spark, a100, h100, h200, b200 (from "
         "their data sheets).\n"
-        "The choices are the ones that 'hearth train' makes.\n\n"
+        "The choices are the ones that 'hearth train' makes; with --run-dir DIR --resume, of a run "
+        "that goes on.\n\n"
         "Example:\n"
         "  hearth plan --model llama-977m --seq-len 4096 --memory 16G",
 };
@@ -166,5 +168,9 @@ int verb_plan(int argc, char **argv) {
         fail(&error, "'%s' is not an option", argv[0]);
         return command_misused(&command, &error);
     }
+    if (!resume_check_usage(&options, &error)) return command_misused(&command, &error);
+    if (options.resume &&
+        !(train_options_make_absolute(&options, &error) && resume_read_options(&options, &error)))
+        return command_failed(&error);
     return run(&options, &error) ? EXIT_SUCCESS : command_failed(&error);
 }

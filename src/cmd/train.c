@@ -1,5 +1,4 @@
 /* hearth train: starts or resumes a run. */
-#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,20 +29,6 @@ static const Command command = {
         "  hearth train --data data --model llama-15m --steps 2000 --run-dir runs/first\n"
         "  hearth train --run-dir runs/first --resume",
 };
-
-/* The path from the root; a name of nothing on disk stays as it is. */
-static bool make_absolute(const char **path, Error *error) {
-    char absolute[PATH_MAX];
-    return !*path || !realpath(*path, absolute) || (*path = text_keep(absolute, error));
-}
-
-/* A run goes on from wherever it is resumed. */
-static bool make_paths_absolute(TrainOptions *options, Error *error) {
-    ModelConfig preset;
-    return make_absolute(&options->data, error) && make_absolute(&options->init_from, error) &&
-           make_absolute(&options->core, error) &&
-           (model_preset(&preset, options->model) || make_absolute(&options->model, error));
-}
 
 /* YAML holds text, and paths may be any bytes. */
 static bool check_text(const Option *options, Error *error) {
@@ -162,10 +147,7 @@ static bool run(TrainOptions *options, Error *error) {
 static bool check_usage(const TrainOptions *options, Error *error) {
     if (!options->run_directory)
         return fail(error, "--run-dir DIR is needed, such as --run-dir runs/first");
-    if (options->resume && options->init_from)
-        return fail(error,
-                    "--resume and --init-from exclude each other: a resumed run has its weights");
-    return true;
+    return resume_check_usage(options, error);
 }
 
 int verb_train(int argc, char **argv) {
@@ -180,7 +162,7 @@ int verb_train(int argc, char **argv) {
         return command_misused(&command, &error);
     }
     if (!check_usage(&options, &error)) return command_misused(&command, &error);
-    if (!make_paths_absolute(&options, &error) ||
+    if (!train_options_make_absolute(&options, &error) ||
         (options.resume && !resume_read_options(&options, &error)))
         return command_failed(&error);
     if (!options.data) {

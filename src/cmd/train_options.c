@@ -1,6 +1,8 @@
 #include "cmd/train_options.h"
 
+#include <limits.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/threads.h"
@@ -25,9 +27,9 @@ void train_options_init(TrainOptions *options) {
                               .scalar_lr = DEFAULT_SCALAR_LR,
                               .lr_floor = -1,
                               .cooldown = -1,
-                              .beta1 = 0.9,
-                              .beta2 = 0.95,
-                              .epsilon = 1e-8,
+                              .beta1 = DEFAULT_BETA1,
+                              .beta2 = DEFAULT_BETA2,
+                              .epsilon = DEFAULT_EPSILON,
                               .weight_decay = -1,
                               .clip = -1,
                               .warmup = -1,
@@ -127,9 +129,10 @@ void train_options_init(TrainOptions *options) {
          "share of the peak that is left at the end (0.1; 0.05 with nanochat's recipe)", 0, 1},
         {"cooldown", OPTION_NUMBER, &o->cooldown, "X",
          "wsd: share of the steps that cool down (0.2; 0.65 with nanochat's recipe)", 0, 1},
-        {"beta1", OPTION_NUMBER, &o->beta1, "X", "AdamW", 0, 0.999999},
-        {"beta2", OPTION_NUMBER, &o->beta2, "X", "AdamW", 0, 0.999999},
-        {"epsilon", OPTION_NUMBER, &o->epsilon, "X", "AdamW", 1e-30, 1},
+        {"beta1", OPTION_NUMBER, &o->beta1, "X", "AdamW's; nanochat's recipe has its own", 0,
+         0.999999},
+        {"beta2", OPTION_NUMBER, &o->beta2, "X", "likewise", 0, 0.999999},
+        {"epsilon", OPTION_NUMBER, &o->epsilon, "X", "likewise", 1e-30, 1},
         {"weight-decay", OPTION_NUMBER, &o->weight_decay, "X",
          "of matrices (0.1; 0.28, scaled, with nanochat's recipe)"},
         {"clip", OPTION_NUMBER, &o->clip, "X",
@@ -156,6 +159,19 @@ void train_options_init(TrainOptions *options) {
     _Static_assert(sizeof table / sizeof *table < TRAIN_OPTIONS_MOST,
                    "the table must end with an empty row");
     memcpy(o->table, table, sizeof table);
+}
+
+/* The path from the root; a name of nothing on disk stays as it is. */
+static bool make_absolute(const char **path, Error *error) {
+    char absolute[PATH_MAX];
+    return !*path || !realpath(*path, absolute) || (*path = text_keep(absolute, error));
+}
+
+bool train_options_make_absolute(TrainOptions *options, Error *error) {
+    ModelConfig preset;
+    return make_absolute(&options->data, error) && make_absolute(&options->init_from, error) &&
+           make_absolute(&options->core, error) &&
+           (model_preset(&preset, options->model) || make_absolute(&options->model, error));
 }
 
 /* ---- The batch and the horizon ---- */
@@ -269,6 +285,7 @@ bool train_options_resolve(TrainOptions *options, uint32_t vocab, TrainSettings 
         !resolve_recipe(options, settings->batch_tokens, settings, error) ||
         !resolve_horizon(options, settings, error))
         return false;
+    /* What the steps above may have changed in the options. */
     settings->packing = (Packing)(option_choice(options->table, "packing") - 1);
     settings->document_mask = options->document_mask;
     settings->init_from = options->init_from;

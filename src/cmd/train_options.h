@@ -7,6 +7,11 @@
 
 enum { TRAIN_OPTIONS_MOST = 80 };
 
+/* AdamW's. */
+#define DEFAULT_BETA1 0.9
+#define DEFAULT_BETA2 0.95
+#define DEFAULT_EPSILON 1e-8
+
 /* Muon's, and those of nanochat's recipe before they are scaled. */
 #define DEFAULT_MATRIX_LR 0.02
 #define DEFAULT_EMBEDDING_LR 0.3
@@ -46,6 +51,9 @@ typedef struct TrainOptions {
 
 /* Sets the defaults and builds the table, which points into *options: it must not move. */
 void train_options_init(TrainOptions *options);
+
+/* Paths from the root, where they are of something: a run goes on from wherever it is resumed. */
+bool train_options_make_absolute(TrainOptions *options, Error *error);
 
 /* Works out the settings. `vocab` is the dataset's vocabulary, or 0 when there is no dataset. Afterwards
  * the options hold the resolved values, as config.yaml records them. */

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
+#include "base/json.h"
 #include "train/run.h"
 
 Rows rows_of_architecture(const ModelConfig *config) {
@@ -33,8 +35,8 @@ static bool read_rows(const char *path, Rows *rows, Error *error) {
     if (!state) return false;
     int64_t version;
     bool done = json_get_integer(state, "version", 1, STATE_VERSION, &version, error) &&
-                (version == 1 || (read_packing(state, &rows->packing, error) &&
-                                  read_attention(state, &rows->document_mask, error)));
+                read_packing(state, &rows->packing, error) &&
+                (version == 1 || read_attention(state, &rows->document_mask, error));
     json_decref(state);
     return done || fail_within(error, "%s", path);
 }

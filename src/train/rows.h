@@ -15,7 +15,8 @@ typedef struct Rows {
 Rows rows_of_architecture(const ModelConfig *config);
 
 /* Those that a checkpoint was trained on, as its train_state.json records; without that record (a model
- * from elsewhere, version 1) those of its architecture. A damaged train_state.json is an error. */
+ * from elsewhere; in version 1 that of the attention) those of its architecture. A damaged train_state.json is
+ * an error. */
 bool rows_of_checkpoint(const char *checkpoint, const ModelConfig *config, Rows *rows,
                         Error *error);
 

@@ -40,10 +40,24 @@ static bool keep_choices(const Restored *restored, TrainSettings *settings, Erro
     return true;
 }
 
+/* Another order of additions: from here on the run is not the one that an uninterrupted run would be. */
+static void warn_of_change(const json_t *state, const char *key, const char *option, int64_t now) {
+    Error error;
+    int64_t then;
+    if (json_get_integer(state, key, 1, INT32_MAX, &then, &error) && then != now)
+        log_warning("--%s %lld now, %lld before", option, (long long)now, (long long)then);
+}
+
 static bool make_plan(Run *run, const Restored *restored, Error *error) {
     TrainSettings settings = *run->settings;
     if (restored->state && !keep_choices(restored, &settings, error)) return false;
     if (!step_plan_make(&run->plan, &settings, settings.backend, NULL, error)) return false;
+    if (restored->state) {
+        warn_of_change(restored->state, "micro_batch", "micro-batch",
+                       run->plan.plan.choice.micro_batch);
+        warn_of_change(restored->state, "logit_chunk", "logit-chunk",
+                       run->plan.plan.choice.logit_chunk);
+    }
     if (!log_is_quiet()) step_plan_print(&run->plan, &settings, stderr);
     return true;
 }

@@ -75,9 +75,10 @@ says err "free now"
 [[ ! -e r4/checkpoints/step-00000004 ]] || die "a refused run trained"
 
 run 1 train --data data --run-dir r4 $small --memory 10M
-says err "10.00 MiB of memory (--memory), less 64.00 MiB for the process"
-says err "the smallest plan takes"
-says err "Give --memory more"
+says err "does not fit in 10.00 MiB: the smallest plan takes"
+says err "64.00 MiB is kept for the process"
+run 1 train --data data --run-dir r4 $small --memory 1
+says err "does not fit in 1 byte: the smallest plan takes"
 run 2 train --data data --run-dir r4 $small --memory 12Q
 says err "--memory: '12Q' is not a size in bytes such as 512M or 16G"
 
@@ -167,6 +168,8 @@ run 1 plan --model run
 says err "--init-from run takes"
 run 0 plan --init-from run
 says out "llama, 1 layers x 16"
+run 1 plan --model data
+says err "--model data is no model (it has no config.json): give a preset"
 run 1 plan --init-from nowhere
 says err "nowhere is no checkpoint"
 printf 'json: true\nquiet: True\nsteps: 3\n' >global.yaml

@@ -40,11 +40,20 @@ says err "data: packing bestfit; attention across documents"
 agrees nanochat-stream --model d4 --head-dim 32 --packing stream --document-mask
 says err "data: packing stream; attention inside documents"
 
+# Training evaluates --eval-tokens, and eval the whole split, unless it is told the same.
+agrees_of() { # TOKENS
+    run 0 train --data "$work/data" --run-dir "$work/part" --layers 2 --dim 64 --seq-len 32 --batch-tokens 192 --heads 2 \
+        --steps 2 --eval-every 2 --eval-tokens "$1" --quiet
+    [[ $(number val_loss "$work/part/log.jsonl") == $(evaluate "$work/part" --tokens "$1") ]] || die "other tokens"
+    [[ $(number val_loss "$work/part/log.jsonl") != $(evaluate "$work/part") ]] || die "eval takes only some of the split"
+}
+agrees_of 96
+
 evaluate "$work/llama-documents" --packing stream >"$work/loss"
 says err "data: packing stream; attention across documents"
 [[ $(<"$work/loss") != $(evaluate "$work/llama-documents") ]] || die "--packing changes nothing"
 
-# A model without the record is evaluated as its architecture is trained.
+# A model without the record, or without that of attention, is evaluated as its architecture is trained.
 checkpoint=$work/llama-documents/checkpoints/step-00000004
 state=$checkpoint/train_state.json
 recorded() { # SED: the record, edited
@@ -53,10 +62,11 @@ recorded() { # SED: the record, edited
 }
 restore() { cp "$work/state.json" "$state"; }
 recorded 's/"version": 2/"version": 1/'
+sed -i '/"attention"/d' "$state"
 evaluate "$checkpoint" >"$work/loss"
-says err "data: packing stream; attention inside documents"
+says err "data: packing documents; attention inside documents"
 rm "$state"
-[[ $(<"$work/loss") == $(evaluate "$checkpoint") ]] || die "version 1 is not evaluated as a model without a record"
+evaluate "$checkpoint" >"$work/loss"
 says err "data: packing stream; attention inside documents"
 restore
 

@@ -31,6 +31,12 @@ run 1 plan --model llama-15m --embedding-lr 0.5
 says err "--embedding-lr 0.5 has a meaning only with nanochat's recipe"
 run 1 plan --model d4 --lr 1e-3
 says err "--optimizer adamw"
+for option in "--beta1 0.1" "--beta2 0.5" "--epsilon 0.001"; do
+    read -ra words <<<"$option"
+    run 1 plan --model d4 "${words[@]}"
+    says err "$option has a meaning only without nanochat's recipe"
+    plan --model d4 --optimizer adamw "${words[@]}" -- '"fits": true'
+done
 run 1 plan --model d4 --ffn 100
 says err "ffn"
 for dim in 64 192; do # heads of 128
@@ -107,7 +113,7 @@ for options in "--precision fp32" "--optimizer-state bf16"; do
     rm -rf "$work"/whole "$work"/stopped "$work"/offloaded
     train whole --batch-tokens 144 --steps 6 "${words[@]}"
     train stopped --batch-tokens 144 --steps 6 "${words[@]}" --stop-after 3
-    run 0 train --run-dir "$work/stopped" --resume --quiet
+    run 0 train --run-dir "$work/stopped" --resume --optimizer muon --beta1 0.9 --quiet
     same stopped whole 6
     train offloaded --batch-tokens 144 --steps 6 "${words[@]}" --recompute layer --offload all
     same offloaded whole 6
@@ -122,6 +128,8 @@ same continued chosen 2
 
 train adamw --optimizer adamw --batch-tokens 144 --steps 4 --stop-after 2
 run 1 train --run-dir "$work/adamw" --resume --optimizer muon --quiet
-says err "--optimizer"
+says err "was begun with --optimizer adamw: --optimizer muon needs a run of its own (--init-from $work/adamw"
+run 1 train --run-dir "$work/whole" --resume --optimizer adamw --quiet
+says err "was begun with --optimizer muon: --optimizer adamw needs a run of its own (--init-from $work/whole"
 run 0 eval --checkpoint "$work/whole" --data "$work/data" --json
 run 0 generate --checkpoint "$work/whole" --prompt "the old house" --max-tokens 8

@@ -104,6 +104,11 @@ END
 cmp "$work/expected" "$work/err" || die "other warnings: $(<"$work/err")"
 run 0 train --run-dir "$work/changed" --resume --stop-after 1 --quiet
 [[ ! -s $work/err ]] || die "changes of the last time are warned of again: $(<"$work/err")"
+run 0 train --run-dir "$work/changed" --resume --cooldown 0.5 --stop-after 1 --quiet
+[[ ! -s $work/err ]] || die "a cool-down that there is none of is warned of: $(<"$work/err")"
+run 0 train --run-dir "$work/changed" --resume --micro-batch 1 --logit-chunk 8 --stop-after 1 --quiet
+says err "--micro-batch 1 now, 2 before"
+says err "--logit-chunk 8 now, "
 printf 'beta2: 0.99\n' >"$work/options.yaml"
 run 0 train --run-dir "$work/changed" --resume --config "$work/options.yaml" --stop-after 1 --quiet
 says err "--beta2 0.99 now, 0.95 before"
@@ -116,6 +121,20 @@ same llama-15m
 run 0 train --data data --run-dir heir --init-from llama-15m --batch-tokens $batch --steps 6 --stop-after 2 --quiet
 cd /
 run 0 train --run-dir "$work/heir" --resume --stop-after 2 --quiet
-rm -r "$work/llama-15m"
-run 0 train --run-dir "$work/heir" --resume --quiet
+model=$(grep '^model:' "$work/heir/config.yaml")
+mv "$work/llama-15m" "$work/away"
+run 0 train --run-dir "$work/heir" --resume --stop-after 1 --quiet
+[[ $(grep '^model:' "$work/heir/config.yaml") == "$model" ]] || die "config.yaml forgot the model"
+mv "$work/away" "$work/llama-15m"
+run 0 train --run-dir "$work/heir" --resume --stop-after 1 --model "$(sed 's/model: "\(.*\)"/\1/' <<<"$model")" --quiet
 [[ -d $work/heir/checkpoints/$(step 6) ]] || die "the heir did not go on"
+
+# What is planned is what would go on.
+cd "$work"
+run 0 plan --run-dir heir --resume --data data --json
+says out '"steps": 6'
+says out "\"batch_tokens\": $batch"
+run 1 plan --run-dir heir --resume --model d4
+says err "heir trains the model"
+run 2 plan --resume
+says err "--resume needs --run-dir"
