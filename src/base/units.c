@@ -63,7 +63,7 @@ char *format_bytes(char out[32], int64_t bytes) {
     double value = (double)bytes;
     int unit = 0;
     while (fabs(value) >= 1024 && unit < 4) value /= 1024, unit++;
-    snprintf(out, 32, unit ? "%.2f %s" : "%.0f %s", value, units[unit]);
+    snprintf(out, 32, unit ? "%.2f %s" : "%.0f %s", value, bytes == 1 ? "byte" : units[unit]);
     return out;
 }
 

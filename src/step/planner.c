@@ -15,6 +15,22 @@ typedef struct Candidate {
     double rank; /* what candidates are sorted by */
 } Candidate;
 
+/* A way to take less memory with the same bits, and how much longer a step takes by it. */
+typedef struct Saving {
+    RecomputeLevel recompute;
+    Offload offload;
+    double factor;
+} Saving;
+
+enum { SAVINGS = (int)RECOMPUTE_LEVELS * (int)OFFLOADS, STATE_FORMATS = STATE_8BIT + 1 };
+
+typedef struct Search {
+    const PlanRequest *request;
+    Candidate pairs[PAIRS_MOST], candidates[PAIRS_MOST * SAVINGS]; /* of one optimizer state */
+    Candidate least[STATE_FORMATS * SAVINGS]; /* the smallest pair, by bytes alive */
+    int least_count;
+} Search;
+
 /* The program of a choice, ready for layout. */
 static bool write_candidate(const PlanRequest *request, const PlanChoice *choice, Program *program,
                             Error *error) {
@@ -94,15 +110,6 @@ static bool rank_pairs(const PlanRequest *request, Candidate *pairs, int count, 
     return true;
 }
 
-/* A way to take less memory with the same bits, and how much longer a step takes by it. */
-typedef struct Saving {
-    RecomputeLevel recompute;
-    Offload offload;
-    double factor;
-} Saving;
-
-enum { SAVINGS = (int)RECOMPUTE_LEVELS * (int)OFFLOADS };
-
 static bool is_allowed(const PlanRequest *request, int level, int offload) {
     if (request->recompute >= 0 && level != request->recompute) return false;
     if (request->offload >= 0) return offload == request->offload;
@@ -110,36 +117,35 @@ static bool is_allowed(const PlanRequest *request, int level, int offload) {
 }
 
 /* The savings allowed, weighed on the pair that takes the least: those with which not even that one fits
- * are left out, and *smallest becomes the least that it takes. Returns how many or -1. */
-static int list_savings(const PlanRequest *request, PlanChoice choice, Saving savings[SAVINGS],
-                        int64_t *smallest, Error *error) {
-    double plain, seconds;
-    int64_t live;
+ * are left out. Returns how many or -1. */
+static int list_savings(Search *search, PlanChoice choice, Saving savings[SAVINGS], Error *error) {
+    const PlanRequest *request = search->request;
+    double plain;
+    int64_t plain_live;
     int count = 0;
-    if (!weigh(request, &choice, &plain, &live, error)) return -1;
+    if (!weigh(request, &choice, &plain, &plain_live, error)) return -1;
     for (int offload = 0; offload < OFFLOADS; offload++)
         for (int level = 0; level < RECOMPUTE_LEVELS; level++) {
             if (!is_allowed(request, level, offload)) continue;
+            double seconds = plain;
+            int64_t live = plain_live;
             choice.recompute = (RecomputeLevel)level, choice.offload = (Offload)offload;
-            if (!weigh(request, &choice, &seconds, &live, error)) return -1;
+            if ((level || offload) && !weigh(request, &choice, &seconds, &live, error)) return -1;
+            search->least[search->least_count++] = (Candidate){choice, (double)live};
             if (live <= request->memory)
                 savings[count++] = (Saving){choice.recompute, choice.offload, seconds / plain};
-            else
-                *smallest = smaller(*smallest, live);
         }
     return count;
 }
 
 /* The choices with this optimizer state that may fit, best first. Returns how many or -1. */
-static int list_candidates(const PlanRequest *request, StateFormat state, Candidate *candidates,
-                           int64_t *smallest, Error *error) {
-    Candidate *pairs = candidates + PAIRS_MOST * SAVINGS;
+static int list_candidates(Search *search, StateFormat state, Error *error) {
+    Candidate *candidates = search->candidates, *pairs = search->pairs;
     Saving savings[SAVINGS];
-    int pair_count = list_pairs(request, state, pairs), count = 0;
-    if (!pair_count) return 0;
-    int saving_count = list_savings(request, pairs[0].choice, savings, smallest, error);
+    int pair_count = list_pairs(search->request, state, pairs), count = 0;
+    int saving_count = list_savings(search, pairs[0].choice, savings, error);
     if (saving_count <= 0) return saving_count;
-    if (!rank_pairs(request, pairs, pair_count, error)) return -1;
+    if (!rank_pairs(search->request, pairs, pair_count, error)) return -1;
     for (int s = 0; s < saving_count; s++)
         for (int i = 0; i < pair_count; i++) {
             candidates[count] = pairs[i];
@@ -153,9 +159,9 @@ static int list_candidates(const PlanRequest *request, StateFormat state, Candid
 
 typedef enum Outcome { NOTHING_FITS, CHOSEN, FAILED } Outcome;
 
-/* Lays a choice out and keeps the program if it fits; *smallest becomes the least that did not. */
+/* Lays a choice out and keeps the program if it fits. */
 static Outcome try_choice(const PlanRequest *request, const PlanChoice *choice, Program *program,
-                          int64_t *smallest, Error *error) {
+                          Error *error) {
     if (!write_candidate(request, choice, program, error)) return FAILED;
     int64_t bytes = program_live_bytes(program, error);
     bool done = bytes >= 0, fits = false;
@@ -165,48 +171,75 @@ static Outcome try_choice(const PlanRequest *request, const PlanChoice *choice, 
         fits = done && bytes <= request->memory && program->host_bytes <= request->host_memory;
     }
     if (fits) return CHOSEN;
-    if (done && bytes < *smallest) *smallest = bytes;
     program_free(program);
     return done ? NOTHING_FITS : FAILED;
 }
 
-static void report_shortage(const PlanRequest *request, int64_t smallest, Error *error) {
-    char needed[32], given[32];
+/* What a choice takes of the device, and of host memory, laid out. */
+static bool measure_choice(const PlanRequest *request, const PlanChoice *choice, int64_t *bytes,
+                           int64_t *host_bytes, Error *error) {
+    Program program;
+    if (!write_candidate(request, choice, &program, error)) return false;
+    bool done = layout_program(&program, request->backend, error);
+    *bytes = program_device_bytes(&program, request->backend, request->device);
+    *host_bytes = program.host_bytes;
+    program_free(&program);
+    return done;
+}
+
+static bool report_memory(const PlanRequest *request, int64_t bytes, Error *error) {
+    enum { MIB = 1 << 20 };
+    char given[32], needed[32], kept[32];
     bool fixed = request->micro_batch > 1 || request->recompute >= 0 || request->state >= 0 ||
                  request->offload >= 0;
-    if (smallest <= request->memory) {
-        fail(error,
-             "what --offload %s moves takes more than the %s of host memory that a run may have: "
-             "give another --offload, or take a smaller model",
-             offload_name((Offload)request->offload), format_bytes(given, request->host_memory));
-        return;
+    return fail(
+        error,
+        "the step does not fit in %s: the smallest plan takes %s, and %s is kept for %s. Give "
+        "--memory %lldM, or take a smaller model, a shorter --seq-len or a smaller --vocab%s",
+        format_bytes(given, request->memory + request->beside), format_bytes(needed, bytes),
+        format_bytes(kept, request->beside),
+        request->device->host_bandwidth > 0 ? "the GPU's driver and libraries"
+                                            : "the process and its libraries",
+        (long long)divide_up(bytes + request->beside, MIB),
+        fixed ? ", or leave --micro-batch, --recompute, --optimizer-state and --offload to the "
+                "planner"
+              : "");
+}
+
+/* Says what the smallest plan takes of those for whose offload host memory has room; where offload is
+ * fixed there may be none. */
+static bool report_shortage(Search *search, Error *error) {
+    const PlanRequest *request = search->request;
+    qsort(search->least, (size_t)search->least_count, sizeof *search->least, by_rank);
+    for (int i = 0; i < search->least_count; i++) {
+        int64_t bytes, host_bytes;
+        if (!measure_choice(request, &search->least[i].choice, &bytes, &host_bytes, error))
+            return false;
+        if (host_bytes <= request->host_memory) return report_memory(request, bytes, error);
     }
-    fail(error,
-         "the step does not fit: the smallest plan takes %s and %s is available. Give --memory "
-         "more, or take a smaller model, a shorter --seq-len or a smaller --vocab%s",
-         format_bytes(needed, smallest),
-         format_bytes(given, request->memory > 0 ? request->memory : 0),
-         fixed ? ", or leave --micro-batch, --recompute, --optimizer-state and --offload to the "
-                 "planner"
-               : "");
+    char given[32];
+    return fail(error,
+                "what --offload %s moves takes more than the %s of host memory that a run may "
+                "have: give another --offload, or take a smaller model",
+                offload_name((Offload)request->offload), format_bytes(given, request->host_memory));
 }
 
 bool plan_step(const PlanRequest *request, Plan *plan, Program *program, Error *error) {
-    Candidate *candidates = allocate(PAIRS_MOST * (SAVINGS + 1), sizeof *candidates, error);
-    if (!candidates) return false;
+    Search *search = allocate(1, sizeof *search, error);
+    if (!search) return false;
+    search->request = request;
     Outcome outcome = NOTHING_FITS;
-    int64_t smallest = INT64_MAX;
-    for (int state = STATE_FP32; state <= STATE_8BIT && outcome == NOTHING_FITS; state++) {
+    for (int state = STATE_FP32; state < STATE_FORMATS && outcome == NOTHING_FITS; state++) {
         if (request->state >= 0 && state != request->state) continue;
-        int count = list_candidates(request, (StateFormat)state, candidates, &smallest, error);
+        int count = list_candidates(search, (StateFormat)state, error);
         if (count < 0) outcome = FAILED;
         for (int i = 0; i < count && outcome == NOTHING_FITS; i++) {
-            outcome = try_choice(request, &candidates[i].choice, program, &smallest, error);
-            if (outcome == CHOSEN) plan->choice = candidates[i].choice;
+            outcome = try_choice(request, &search->candidates[i].choice, program, error);
+            if (outcome == CHOSEN) plan->choice = search->candidates[i].choice;
         }
     }
-    free(candidates);
     if (outcome == CHOSEN) plan->seconds = plan_seconds(program, request->rows, request->device);
-    if (outcome == NOTHING_FITS) report_shortage(request, smallest, error);
+    if (outcome == NOTHING_FITS) report_shortage(search, error);
+    free(search);
     return outcome == CHOSEN;
 }

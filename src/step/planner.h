@@ -19,11 +19,12 @@ typedef struct PlanRequest {
     const Backend *backend;
     const Device *device;
     int64_t memory;      /* bytes that the program may take of the device */
+    int64_t beside;      /* bytes of the device kept beside these: with them it is --memory */
     int64_t host_memory; /* bytes that offload may take of host memory */
     int64_t rows;        /* sequences of an optimizer step */
     int64_t sequence_length;
 
-    /* What is fixed; 0 or -1 leaves it to the planner. */
+    /* What is fixed; 0 or -1 leaves it to the planner. A micro-batch divides the rows. */
     int64_t micro_batch, logit_chunk;
     int recompute, offload, state;
 
@@ -39,7 +40,7 @@ typedef struct Plan {
 
 /* Chooses and leaves the laid-out program in *program (program_free() it). The optimizer state is kept in
  * the most exact format with which anything fits. When nothing does, the error says what the smallest
- * plan takes and what would help. */
+ * plan takes, with which --memory it fits, and what else would help. */
 bool plan_step(const PlanRequest *request, Plan *plan, Program *program, Error *error);
 
 /* Bytes of the device's memory that a laid-out program takes: the arena and what the backend asks for

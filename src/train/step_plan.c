@@ -85,15 +85,6 @@ static int64_t host_memory(const Device *elsewhere) {
     return elsewhere ? INT64_MAX : memory_installed() / 2;
 }
 
-/* What does not fit may be less than the figure that was given. */
-static bool explain_share(const TrainSettings *settings, int64_t memory, int64_t beside,
-                          bool shared, Error *error) {
-    char all[32], kept[32];
-    return fail_within(error, "%s of memory%s, less %s for %s", format_bytes(all, memory),
-                       settings->memory ? " (--memory)" : "", format_bytes(kept, beside),
-                       shared ? "the process and its libraries" : "the GPU's driver and libraries");
-}
-
 bool step_plan_make(StepPlan *plan, const TrainSettings *settings, const Backend *backend,
                     const Device *device, Error *error) {
     *plan = (StepPlan){.backend = backend};
@@ -109,6 +100,7 @@ bool step_plan_make(StepPlan *plan, const TrainSettings *settings, const Backend
     PlanRequest request = {.backend = backend,
                            .device = &plan->device,
                            .memory = memory - beside,
+                           .beside = beside,
                            .host_memory = host_memory(device),
                            .rows = settings_rows(settings),
                            .sequence_length = settings->model.sequence_length,
@@ -121,13 +113,15 @@ bool step_plan_make(StepPlan *plan, const TrainSettings *settings, const Backend
                            .context = &writing};
     bool done = plan_step(&request, &plan->plan, &plan->program, error);
     progress_end(&writing.progress);
-    if (!done) return explain_share(settings, memory, beside, shared, error);
+    if (!done) return false;
     backend->beside(&plan->program, &plan->staging_bytes, &plan->pinned_bytes);
     plan->pinned_bytes += plan->program.host_bytes;
     if (shared) plan->process_bytes = process_bytes(settings, plan->plan.choice.micro_batch);
     if (!device) {
-        if (!backend->measure(&plan->device, settings->storage, plan->program.arena_bytes, error))
+        if (!backend->measure(&plan->device, settings->storage, plan->program.arena_bytes, error)) {
+            program_free(&plan->program);
             return false;
+        }
         plan->plan.seconds = plan_seconds(&plan->program, request.rows, &plan->device);
     }
     return true;

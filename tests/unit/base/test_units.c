@@ -81,6 +81,7 @@ static void test_formats(void **state) {
     (void)state;
     char text[32];
     assert_string_equal(format_bytes(text, 0), "0 bytes");
+    assert_string_equal(format_bytes(text, 1), "1 byte");
     assert_string_equal(format_bytes(text, 1023), "1023 bytes");
     assert_string_equal(format_bytes(text, 5ll << 28), "1.25 GiB");
     assert_string_equal(format_bytes(text, INT64_MAX), "8388608.00 TiB");

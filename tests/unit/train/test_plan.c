@@ -1,7 +1,9 @@
 /* Plans: what is laid out does not collide, fits what was given, and is the same every time. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/units.h"
 #include "cpu/backend.h"
 #include "cuda/backend.h"
 #include "support.h"
@@ -268,6 +270,61 @@ static void test_micro_batch_does_not_depend_on_offload(void **state) {
     step_plan_free(&plain);
 }
 
+/* Too little memory, then what the message asks for. What is kept for this process grows with it in steps,
+ * of which it may take one between two plans, but not two. */
+static void assert_what_is_asked_for_fits(const char *model, const Backend *backend,
+                                          const Device *device) {
+    enum { PLANS = 3 };
+    static const char option[] = "Give --memory ";
+    Error error;
+    StepPlan plan;
+    TrainSettings settings = settings_of(model, 1024, 8);
+    settings.memory = 1;
+    for (int i = 0; i < PLANS; i++) {
+        if (step_plan_make(&plan, &settings, backend, device, &error)) {
+            assert_true(i > 0 && step_plan_peak(&plan) <= settings.memory);
+            step_plan_free(&plan);
+            return;
+        }
+        char number[32];
+        const char *asked = strstr(error.message, option);
+        if (!asked || sscanf(asked + strlen(option), "%31[0-9M]", number) != 1)
+            fail_msg("no figure: %s", error.message);
+        assert_done(parse_bytes(number, &settings.memory, &error), error);
+    }
+    fail_msg("what was asked for does not fit: %s", error.message);
+}
+
+static void test_what_is_asked_for_fits(void **state) {
+    (void)state;
+    Error error;
+    Device processor, gpu;
+    assert_done(backend_cpu.describe(&processor, DTYPE_BF16, &error), error);
+    assert_done(device_find(&gpu, "rtx-4090", DTYPE_BF16, &error), error);
+    static const char *const models[] = {"llama-110m", "d6"};
+    for (int i = 0; i < 2; i++) {
+        assert_what_is_asked_for_fits(models[i], &backend_cpu, &processor);
+        assert_what_is_asked_for_fits(models[i], &backend_cuda, &gpu);
+    }
+}
+
+static bool measure_nothing(Device *device, Dtype storage, int64_t memory, Error *error) {
+    (void)device, (void)storage, (void)memory;
+    return fail(error, "the clock has stopped");
+}
+
+static void test_failed_measurement_leaves_nothing(void **state) {
+    (void)state;
+    Error error;
+    StepPlan plan;
+    Backend backend = backend_cpu;
+    backend.measure = measure_nothing;
+    TrainSettings settings = settings_of("llama-15m", 256, 8);
+    settings.memory = (int64_t)16 << 30;
+    assert_fails_with(step_plan_make(&plan, &settings, &backend, NULL, &error), error, "stopped");
+    assert_null(plan.program.operations);
+}
+
 static void test_absurd_sizes_are_planned_at_once(void **state) {
     (void)state;
     TrainSettings settings = settings_of("llama-15m", 1, (int64_t)1 << 46);
@@ -288,6 +345,8 @@ int main(void) {
         cmocka_unit_test(test_micro_batch_does_not_depend_on_recompute),
         cmocka_unit_test(test_offload_is_chosen_where_it_is_predicted_faster),
         cmocka_unit_test(test_micro_batch_does_not_depend_on_offload),
+        cmocka_unit_test(test_what_is_asked_for_fits),
+        cmocka_unit_test(test_failed_measurement_leaves_nothing),
         cmocka_unit_test(test_absurd_sizes_are_planned_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
