@@ -8,13 +8,13 @@ foreach(script ${scripts})
   string(REPLACE test_ "" name ${name})
   add_test(NAME cuda/${name} COMMAND bash ${script} $<TARGET_FILE:hearth>)
   set_tests_properties(cuda/${name} PROPERTIES
-    ENVIRONMENT LD_LIBRARY_PATH=${CMAKE_CURRENT_BINARY_DIR}/plain LABELS program)
+    ENVIRONMENT LD_LIBRARY_PATH=${CMAKE_CURRENT_BINARY_DIR}/plain LABELS "program;run")
 endforeach()
 
 add_test(NAME cuda/resume
   COMMAND bash ${CMAKE_SOURCE_DIR}/tests/integration/test_resume.sh $<TARGET_FILE:hearth>)
 set_tests_properties(cuda/resume PROPERTIES
-  ENVIRONMENT "LD_LIBRARY_PATH=${CMAKE_CURRENT_BINARY_DIR}/plain;STEPS=12;ROWS=4" LABELS program)
+  ENVIRONMENT "LD_LIBRARY_PATH=${CMAKE_CURRENT_BINARY_DIR}/plain;STEPS=12;ROWS=4" LABELS "program;run")
 foreach(name step golden)
   add_test(NAME cuda/train_${name} COMMAND test_train_${name})
   set_tests_properties(cuda/train_${name} PROPERTIES
