@@ -50,7 +50,9 @@ model=("${llama[@]}")
 export TEST_GPU_CHIP=rtx-5080
 run 1 train --device cuda "${model[@]}" --run-dir "$work/small" --memory 665M
 says err "does not fit"
-says err "kept for its driver and libraries"
+says err "kept for the GPU's driver and libraries"
+asked_for=$(sed -n 's/.*Give --memory \([0-9]*M\),.*/\1/p' "$work/err")
+run 0 train --device cuda "${model[@]}" --run-dir "$work/small" --memory "$asked_for" --quiet
 for allocation in 1 2 3; do
     TEST_GPU_FAULT=allocate:$allocation run 1 train --device cuda "${model[@]}" --run-dir "$work/taken"
     says err "cannot be had"
