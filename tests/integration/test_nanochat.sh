@@ -55,10 +55,10 @@ hash_of() { # OPTIONS...
     run 0 tokenizer train --vocab 300 --json --out "$work/other-tok" "$@"
     grep -o '"hash": "[^"]*"' "$work/out"
 }
-words=$(head -c 9000 "$work/text.txt" | tr '\n' ' ')
-accents=$(printf '\303\251%.0s' $(seq $((10000 - ${#words}))))
-echo "{\"text\": \"$words$accents$(printf 'zq%.0s' $(seq 9000))\"}" >"$work/long.jsonl"
-echo "{\"text\": \"$words$accents\"}" >"$work/short.jsonl"
+prose=$(head -c 9000 "$work/text.txt" | tr '\n' ' ')
+accents=$(printf '\303\251%.0s' $(seq $((10000 - ${#prose}))))
+echo "{\"text\": \"$prose$accents$(printf 'zq%.0s' $(seq 9000))\"}" >"$work/long.jsonl"
+echo "{\"text\": \"$prose$accents\"}" >"$work/short.jsonl"
 sed 's/^{"text": "//; s/"}$//' "$work/long.jsonl" >"$work/long.txt"
 whole=$(hash_of --pattern nanochat --max-doc-chars 0 "$work/long.jsonl")
 cropped=$(hash_of --pattern nanochat "$work/short.jsonl")

@@ -126,7 +126,7 @@ mv "$work/llama-15m" "$work/away"
 run 0 train --run-dir "$work/heir" --resume --stop-after 1 --quiet
 [[ $(grep '^model:' "$work/heir/config.yaml") == "$model" ]] || die "config.yaml forgot the model"
 mv "$work/away" "$work/llama-15m"
-run 0 train --run-dir "$work/heir" --resume --stop-after 1 --model "$(sed 's/model: "\(.*\)"/\1/' <<<"$model")" --quiet
+run 0 train --run-dir "$work/heir" --resume --stop-after 1 --model "${model:8:-1}" --quiet
 [[ -d $work/heir/checkpoints/$(step 6) ]] || die "the heir did not go on"
 
 # What is planned is what would go on.
